@@ -1,0 +1,3 @@
+"""GAGAR: groupwise agentic grading and advantage redistribution for code agents."""
+
+__version__ = "0.1.0"

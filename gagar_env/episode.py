@@ -1,0 +1,205 @@
+"""What is recorded of one episode: turns, patch, test report, status. Written once, at its end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from gagar_env._compat import StrEnum
+from gagar_env.changes import DroppedPath
+from gagar_env.tasks.fields import Blob
+
+SCHEMA_VERSION = 1
+
+
+class EpisodeStatus(StrEnum):
+    """How an episode ended."""
+
+    SUBMITTED = "submitted"
+    """The agent said that it is done: `terminated`."""
+    TURN_LIMIT = "turn_limit"
+    TIME_LIMIT = "time_limit"
+    CUT = "cut"
+    """Stopped from outside: a deadline of the group, or `close()`."""
+    ERROR = "error"
+    """The infrastructure failed. No reward; the episode is masked out of its group."""
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether Gymnasium's `truncated` is set (everything but a submission)."""
+        return self is not EpisodeStatus.SUBMITTED
+
+
+class Outcome(StrEnum):
+    """Three outcomes of a verification. The last has no reward."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+
+
+class TestStatus(StrEnum):
+    """Status of one test, as in SWE-bench's parsers."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    """Set-up or tear-down failed."""
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+class TestRecord(_Record):
+    """One test that ran."""
+
+    status: TestStatus
+    seconds: float = 0.0
+    message: str = ""
+    """First lines of why it failed."""
+
+
+class Flag(_Record):
+    """Something that cannot be prevented, only seen: a line of the patch or of the run to look at."""
+
+    kind: str
+    """Such as `always_equal`, `exits_process`, `touches_test_runner`."""
+    path: str = ""
+    detail: str = ""
+
+
+class TestReport(_Record):
+    """The result of one verification.
+
+    Attributes:
+        outcome: `passed` only when every required test has a positive record and exit code, count and sentinel agree.
+        reason: One line; empty when passed.
+        tests: Node id -> record, of every test that ran (not only the required ones).
+        unmet: Required ids that did not pass, in the order of the task.
+        exit_code: Of the test process; None when it did not end by itself.
+        flags: What a reader should look at.
+        ignored: Changed paths that verification replaced by the official ones.
+        attempts: How often it was tried; more than 1 only after infrastructure errors.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    outcome: Outcome
+    reason: str = ""
+    tests: dict[str, TestRecord] = Field(default_factory=dict)
+    unmet: tuple[str, ...] = ()
+    exit_code: int | None = None
+    timed_out: bool = False
+    flags: tuple[Flag, ...] = ()
+    ignored: tuple[str, ...] = ()
+    output_tail: str = ""
+    seconds: float = 0.0
+    attempts: int = 1
+
+    @property
+    def passed(self) -> bool:
+        """Whether the work earns the reward."""
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is a result at all."""
+        return self.outcome is not Outcome.ERROR
+
+
+class Turn(_Record):
+    """One action and what came back."""
+
+    action: str
+    observation: str
+    exit_code: int | None = None
+    """Of the command, if the action ran one."""
+    timed_out: bool = False
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Timings(_Record):
+    """Wall-clock seconds by phase."""
+
+    reset_s: float = 0.0
+    steps_s: float = 0.0
+    capture_s: float = 0.0
+    verify_s: float = 0.0
+
+
+class Dropped(_Record):
+    """A changed path that is not part of the patch, and why."""
+
+    path: str
+    reason: str
+    size_bytes: int = 0
+
+    @classmethod
+    def from_capture(cls, dropped: tuple[DroppedPath, ...]) -> tuple[Dropped, ...]:
+        """The records of what a capture left out."""
+        return tuple(cls(path=_shown(d.path), reason=d.reason, size_bytes=d.size_bytes) for d in dropped)
+
+
+class Episode(_Record):
+    """One attempt of one policy at one task, as it happened.
+
+    Attributes:
+        id: Unique.
+        group_id: The group that it is compared in; never derived from the task.
+        task_id: The task's id.
+        status: How it ended.
+        turns: Every action with its observation, in order.
+        patch: A `git apply`-able patch against the base tree; empty when nothing was changed.
+        dropped: Changed paths that the patch leaves out, with reasons.
+        report: The verification; None when there was none (an error before it, or verification switched off).
+        error: What failed, when `status` is `error` or the report's outcome is.
+        first_observation: What the agent saw first.
+        seed, policy, sandbox: What it was made with.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    group_id: str
+    task_id: str
+    status: EpisodeStatus
+    turns: tuple[Turn, ...] = ()
+    patch: Blob = b""
+    dropped: tuple[Dropped, ...] = ()
+    report: TestReport | None = None
+    error: str = ""
+    first_observation: str = ""
+    seed: int | None = None
+    policy: str = ""
+    sandbox: str = ""
+    timings: Timings = Timings()
+
+    @model_validator(mode="after")
+    def _error_is_explained(self) -> Episode:
+        if self.status is EpisodeStatus.ERROR and not self.error:
+            raise ValueError("an episode with status 'error' needs `error`")
+        return self
+
+    @property
+    def valid(self) -> bool:
+        """Whether it has a reward. Invalid episodes enter no statistic of their group."""
+        return self.status is not EpisodeStatus.ERROR and self.report is not None and self.report.valid
+
+    @property
+    def passed(self) -> bool:
+        """Whether the official tests passed. False for invalid episodes; ask `valid` first."""
+        return self.valid and self.report is not None and self.report.passed
+
+    @property
+    def reward(self) -> float | None:
+        """1.0 or 0.0 by the tests; None when the episode is invalid."""
+        return float(self.passed) if self.valid else None
+
+
+def _shown(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,70 @@
+"""Every exception of the package.
+
+A failing test, a bad action and a refused patch are results, not errors: they are recorded and the run goes on. These
+exceptions are for what stops a caller: broken set-up, a broken harness, wrong arguments.
+
+    GagarError
+    ├── TaskError (ValueError)              a task, or the file or folder it comes from, is broken
+    │   └── UnknownTaskError                no task of that name; says which ones are near
+    ├── EnvironmentBuildError (RuntimeError) a task's interpreter or requirements cannot be set up
+    ├── SandboxError (RuntimeError)         the sandbox itself failed: never the agent's fault
+    │   ├── SandboxUnavailableError         this kind does not work on this machine; says what to install
+    │   └── SandboxClosedError              used after `close()`
+    ├── PatchError (ValueError)             a patch that does not apply, or is over the limit
+    │   └── PathEscapeError (PermissionError) a path that would leave the work tree
+    ├── VerifyError (RuntimeError)          the test harness broke; failing tests are a result
+    ├── GradingError (ValueError)           a grader without a valid verdict
+    └── MissingDependencyError (ImportError) names the extra to install
+
+All of them pickle with their message and fields: they carry one positional string and nothing else.
+"""
+
+from __future__ import annotations
+
+
+class GagarError(Exception):
+    """Base of all errors of this package."""
+
+
+class TaskError(GagarError, ValueError):
+    """A task, or the file or folder it comes from, is broken."""
+
+
+class UnknownTaskError(TaskError):
+    """No task of that name is registered."""
+
+
+class EnvironmentBuildError(GagarError, RuntimeError):
+    """A task's interpreter or requirements cannot be set up: an infrastructure error, never a failed patch."""
+
+
+class SandboxError(GagarError, RuntimeError):
+    """The sandbox itself failed: an infrastructure error, never the agent's fault."""
+
+
+class SandboxUnavailableError(SandboxError):
+    """This kind of sandbox does not work on this machine."""
+
+
+class SandboxClosedError(SandboxError):
+    """The sandbox was used after `close()`."""
+
+
+class PatchError(GagarError, ValueError):
+    """A patch that does not apply, or is larger than the limit."""
+
+
+class PathEscapeError(PatchError, PermissionError):
+    """A path that would leave the work tree."""
+
+
+class VerifyError(GagarError, RuntimeError):
+    """The test harness broke. Tests that fail are a result, not an error."""
+
+
+class GradingError(GagarError, ValueError):
+    """A grader that has no valid verdict."""
+
+
+class MissingDependencyError(GagarError, ImportError):
+    """An optional dependency is missing; the message names the extra to install."""

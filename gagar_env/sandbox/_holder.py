@@ -1,0 +1,255 @@
+"""The holder: one small trusted process per sandbox. It owns the mounts, starts the shell, and reads and writes files.
+
+It is forked by the launcher and serves one sandbox until its socket closes, so a trainer that dies takes its sandboxes
+along. The agent's processes cannot see it: it lives outside of their namespaces. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from typing import Any
+
+from gagar_env.sandbox import _kernel as kernel
+from gagar_env.sandbox._capture import capture_copy, capture_upper, stamps
+from gagar_env.sandbox._files import DIRECTORY, read_plain, remove, write_state
+from gagar_env.sandbox._wire import receive, send
+
+ROOM = "/tmp"  # a folder that exists everywhere: the private tmpfs is mounted over it
+FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "stage")
+
+
+class Holder:
+    """One sandbox, from the inside of its private mount namespace (or, without namespaces, a temporary folder)."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.owner: tuple[int, int] | None = tuple(spec["owner"]) if spec["owner"] else None
+        self.server = 0
+        self.stamps: dict[str, Any] | None = None
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        if spec["isolate"]:
+            self._leave()
+        self.lower = os.open(spec["tree"], DIRECTORY)
+        self.room = self._private_room() if spec["isolate"] else tempfile.mkdtemp(prefix="gagar-")
+        for name in FOLDERS:
+            self._make(name)
+        self.upper = self._overlay() if spec["isolate"] and not spec["plain_copy"] else None
+        if self.upper is None:
+            self._copy()
+        self.tree = os.open(f"{self.room}/tree", DIRECTORY)
+        self.scratch = os.open(f"{self.room}/scratch", DIRECTORY)
+
+    def _leave(self) -> None:
+        """Enter a mount namespace of our own, with the right to mount in it."""
+        if os.geteuid() == 0:
+            kernel.unshare(kernel.CLONE_NEWNS)
+        else:
+            uid, gid = os.geteuid(), os.getegid()
+            kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+            maps = (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"))
+            for name, text in maps:
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
+        self.in_user_namespace = self.owner is None
+        kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+
+    def _private_room(self) -> str:
+        sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self.spec["binds"]}
+        size = f"size={self.spec['disk_mb']}m,nr_inodes=500000,mode=755"
+        kernel.mount("tmpfs", ROOM, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, size)
+        os.mkdir(f"{ROOM}/stage", 0o755)
+        for number, (path, source) in enumerate(sources.items()):
+            # the agent's user may not be able to reach the path itself, /root for one: stage it where it can
+            target = f"{ROOM}/stage/{number}"
+            if os.path.isdir(path):
+                os.mkdir(target)
+            else:
+                open(target, "w").close()
+            flags = kernel.MS_BIND | kernel.MS_REC
+            kernel.mount(f"/proc/self/fd/{source}", target, "", flags)
+            os.close(source)
+        for number, text in enumerate(self.spec["texts"]):
+            with open(f"{ROOM}/stage/text{number}", "w") as file:
+                file.write(text)
+        os.mkdir(f"{ROOM}/stage/empty", 0o555)
+        return ROOM
+
+    def where(self) -> str:
+        """The folder that holds tree, tmp, home and scratch."""
+        return self.room
+
+    def _make(self, name: str) -> None:
+        path = f"{self.room}/{name}"
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o755)
+        if self.owner and name != "stage":
+            os.chown(path, *self.owner)
+
+    def _overlay(self) -> int | None:
+        for name in ("upper", "work"):
+            self._make(name)
+        os.chmod(f"{self.room}/upper", os.stat(self.lower).st_mode & 0o777)
+        options = f"lowerdir=/proc/self/fd/{self.lower},upperdir={ROOM}/upper,workdir={ROOM}/work"
+        options += ",userxattr" if self.in_user_namespace else ",redirect_dir=off,metacopy=off,index=off"
+        try:
+            kernel.mount("overlay", f"{ROOM}/tree", "overlay", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+        except OSError:
+            return None
+        return os.open(f"{ROOM}/upper", DIRECTORY)
+
+    def _copy(self) -> None:
+        tree = f"{self.room}/tree"
+        shutil.copytree(f"/proc/self/fd/{self.lower}", tree, symlinks=True, dirs_exist_ok=True)
+        if self.owner:
+            for folder, folders, files in os.walk(tree):
+                for name in (".", *folders, *files):
+                    os.chown(os.path.join(folder, name), *self.owner, follow_symlinks=False)
+        here = os.open(tree, DIRECTORY)
+        self.stamps = stamps(here)
+        os.close(here)
+
+    # --- the shell ---
+
+    def open_shell(self, argv: list[str], env: dict[str, str], fds: list[int]) -> int:
+        """Start the shell server with descriptors 0, 1 and 3 from `fds`; whatever ran before is killed."""
+        self.kill_all()
+        argv = [part.replace("{room}", self.room) for part in argv]
+        env = {key: value.replace("{room}", self.room) for key, value in env.items()}
+        self.server = os.fork()
+        if self.server == 0:
+            try:
+                self._become(argv, env, fds)
+            except BaseException as error:  # the child must not return into the holder's loop
+                os.write(2, f"cannot start {argv[0]}: {error}\n".encode())
+            os._exit(127)
+        return self.server
+
+    def _become(self, argv: list[str], env: dict[str, str], fds: list[int]) -> None:
+        commands, output, status = fds
+        os.setsid()
+        for number in (
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+        ):  # Python ignores them, and an exec would pass that on
+            signal.signal(number, signal.SIG_DFL)
+        # move up first: the received descriptors may be the very numbers that are the targets
+        high = [os.dup2(fd, 50 + n, inheritable=False) for n, fd in enumerate((commands, output, status))]
+        for target, fd in ((0, high[0]), (1, high[1]), (2, high[1]), (3, high[2])):
+            os.dup2(fd, target, inheritable=True)
+        os.closerange(4, 1024)
+        os.chdir(f"{self.room}/tree")
+        if self.owner:
+            os.setgroups([])
+            os.setresgid(*(self.owner[1],) * 3)
+            os.setresuid(*(self.owner[0],) * 3)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.execve(argv[0], argv, env)
+
+    def kill_all(self, keep_server: bool = False) -> None:
+        """Kill every process of this sandbox and wait until none is left; the shell server may be kept."""
+        keep = self.server if keep_server else 0
+        if self.spec["isolate"] and keep_server:
+            return  # the server clears its own pid namespace
+        while True:
+            victims = [pid for pid in _descendants(os.getpid()) if pid != keep]
+            for pid in victims:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            _reap(keep)
+            if not victims:
+                break
+            time.sleep(0.0005)
+        if not keep:
+            self.server = 0
+
+    # --- files ---
+
+    def write(self, entries: list[tuple[str, Any]]) -> None:
+        """Deletions first: a file may take the place of a folder whose files are deleted in the same change."""
+        for path, state in sorted(entries, key=lambda item: item[1] is not None):
+            write_state(self.tree, path, state, self.owner)
+
+    def write_scratch(self, name: str, data: bytes) -> None:
+        """Put one file into the scratch folder."""
+        write_state(self.scratch, name, ("100644", data), self.owner)
+
+    def read_scratch(self, name: str, max_bytes: int) -> bytes | None:
+        """Content of one file of the scratch folder."""
+        return read_plain(self.scratch, name, max_bytes)
+
+    def capture(self, max_file_bytes: int) -> tuple[Any, Any]:
+        """Changes and dropped paths."""
+        if self.upper is not None:
+            prefix = "user" if self.in_user_namespace else "trusted"
+            found = capture_upper(self.upper, self.lower, max_file_bytes, f"{prefix}.overlay.opaque")
+        else:
+            found = capture_copy(self.tree, self.lower, self.stamps or {}, max_file_bytes)
+        return list(found.changes.items()), found.dropped
+
+    def close(self) -> None:
+        """End every process and drop the tree; a private mount namespace goes with this process."""
+        self.kill_all()
+        if not self.spec["isolate"]:
+            parent = os.open(os.path.dirname(self.room), DIRECTORY)
+            remove(parent, os.path.basename(self.room))
+            os.close(parent)
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                for child in map(int, file.read().split()):
+                    found += [child, *_descendants(child)]
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return found
+
+
+def _reap(keep: int) -> None:
+    while True:
+        try:
+            info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if info is None:
+            return
+        os.waitpid(info.si_pid, 0)
+        if info.si_pid == keep:
+            return
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer requests `(method, arguments)` with `("ok", value)` or `("error", text)` until the socket closes."""
+    holder: Holder | None = None
+    method = ""
+    try:
+        while method != "close":
+            request, fds = receive(connection)
+            if request is None:
+                break
+            method, arguments = request
+            try:
+                if holder is None:
+                    holder, value = Holder(*arguments), None
+                else:
+                    value = getattr(holder, method)(*arguments, *([fds] if fds else []))
+                send(connection, ("ok", value))
+            except Exception as error:
+                send(connection, ("error", f"{type(error).__name__}: {error}"))
+            for fd in fds:
+                os.close(fd)
+    except OSError:
+        pass  # the driver is gone
+    finally:
+        if holder is not None and method != "close":
+            with contextlib.suppress(Exception):
+                holder.close()
+        os._exit(0)

@@ -1,0 +1,106 @@
+"""The `bwrap` sandbox: Linux namespaces through bubblewrap, over a copy-on-write tree.
+
+One namespace for each episode, with a shell in it. Per command that costs a subshell, not a new namespace. Enforced:
+
+- own user, process, mount, network, IPC and host-name namespaces; no network device but an empty loopback;
+- no new privileges, no capabilities, no nested user namespaces; a /dev with null, zero, full, random, tty and no more;
+- read-only system and environments; writable are the work tree, /tmp, home, /dev/shm and the scratch folder, all on one
+  tmpfs with a size limit; nothing else of the host is there, neither home folders nor this package's own tasks;
+- limits on processes, on the address space of each process and on file size; no core dumps;
+- run as root, it drops to an unprivileged user first.
+
+Not prevented: use of CPU time within the time limit, memory of all processes together (processes x address space),
+attacks on the kernel (there is no system call filter).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from gagar_env.errors import SandboxUnavailableError
+from gagar_env.sandbox._held import HeldSandbox
+from gagar_env.sandbox.base import SandboxSpec
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ETC = ("ld.so.cache", "alternatives", "localtime", "ssl", "mime.types", "magic")
+TEXTS = {
+    "/etc/passwd": "agent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n",
+    "/etc/group": "agent:x:1000:\nnogroup:x:65534:\n",
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "/etc/gitconfig": "[safe]\n\tdirectory = *\n",
+}
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def hidden_folders(exposed: list[str]) -> list[str]:
+    """Folders with tasks' solutions and tests that lie below an exposed one: this package where it is installed."""
+    folders = {str(PACKAGE), *(str((PACKAGE / name).resolve()) for name in ("tasks", "agents"))}
+    return sorted(f for f in folders if any(f == e or f.startswith(e + "/") for e in exposed))
+
+
+class BwrapSandbox(HeldSandbox):
+    """See the module's text."""
+
+    kind = "bwrap"
+    workdir = "/testbed"
+    scratch = "/scratch"
+    home = "/home/agent"
+    temporary = "/tmp"
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise SandboxUnavailableError("the bwrap sandbox needs bubblewrap: apt-get install bubblewrap")
+        self._bwrap = bwrap
+        self._binds: list[str] = []
+        self._mounts = self._plan(spec)
+        super().__init__(spec, isolate=True)
+
+    def _plan(self, spec: SandboxSpec) -> list[str]:
+        """Bwrap's arguments for the view of the host; notes in `_binds` what the holder has to stage."""
+        arguments: list[str] = []
+        for path in SYSTEM:
+            if os.path.islink(path):
+                arguments += ["--symlink", os.readlink(path), path]
+            elif os.path.isdir(path):
+                arguments += self._bind(path, path)
+        for name in ETC:
+            if os.path.exists(f"/etc/{name}"):
+                arguments += self._bind(os.path.realpath(f"/etc/{name}"), f"/etc/{name}")
+        for number, path in enumerate(TEXTS):
+            arguments += ["--ro-bind", f"{{room}}/stage/text{number}", path]
+        exposed = [os.path.abspath(p) for p in spec.expose]
+        system = [p for p in SYSTEM if not os.path.islink(p)]
+        for path in sorted(set(exposed)):
+            if not any(path == top or path.startswith(top + "/") for top in system):
+                arguments += self._bind(os.path.realpath(path), path)
+        for path in hidden_folders([*system, *exposed]):
+            arguments += ["--ro-bind", "{room}/stage/empty", path]
+        return arguments
+
+    def _bind(self, source: str, target: str) -> list[str]:
+        self._binds.append(source)
+        return ["--ro-bind", f"{{room}}/stage/{len(self._binds) - 1}", target]
+
+    def _holder_spec(self) -> dict[str, Any]:
+        return {**super()._holder_spec(), "binds": self._binds, "texts": list(TEXTS.values())}
+
+    def _argv(self, script: str) -> list[str]:
+        return [
+            self._bwrap,
+            *("--unshare-user", "--uid", "1000", "--gid", "1000", "--disable-userns"),
+            *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+            *("--unshare-cgroup-try", "--hostname", "sandbox"),
+            *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+            *self._mounts,
+            *("--proc", "/proc", "--dev", "/dev"),
+            *("--bind", "{room}/shm", "/dev/shm", "--remount-ro", "/dev"),
+            *("--bind", "{room}/tmp", "/tmp", "--bind", "{room}/home", self.home),
+            *("--bind", "{room}/scratch", self.scratch, "--bind", "{room}/tree", self.workdir),
+            *("--remount-ro", "/", "--chdir", self.workdir),
+            *("--", "/bin/bash", "--noprofile", "--norc", "-c", script),
+        ]

@@ -1,0 +1,123 @@
+"""`Task`: one repository-editing task as an immutable, validated record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from gagar_env.tasks.fields import Blob
+
+SCHEMA_VERSION = 1
+
+TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*$"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RepoSource(_Record):
+    """Where the base tree comes from. A path is on this machine: nothing is downloaded."""
+
+    kind: Literal["tree", "archive", "git"]
+    path: Path
+    """`tree`: a folder. `archive`: a source distribution with one folder at its top. `git`: a repository."""
+    commit: str = ""
+    """`git`: the base commit."""
+    sha256: str = ""
+    """`archive`: checked when given."""
+    missing: str = ""
+    """Why it is not on this machine and what to do: the task loads, and says this where its tree is needed."""
+
+
+class Environment(_Record):
+    """What the tests run in, apart from the repository. Built once, cached by content, shared read-only."""
+
+    python: str = ""
+    """Version such as "3.11", or a path; empty takes the interpreter that runs this package."""
+    requirements: tuple[str, ...] = ()
+    """Exact pins (`name==version`), installed without their dependencies. Environment markers may follow."""
+    pythonpath: tuple[str, ...] = ()
+    """Folders of the repository to import from."""
+    generated_files: dict[str, str] = Field(default_factory=dict)
+    """Files that an installation would have made (path -> text). Ignored by git, part of the base tree."""
+    variables: dict[str, str] = Field(default_factory=dict)
+    missing: str = ""
+    """Why nothing is known of the environment: the task loads, and says this where its tests would run."""
+
+
+class Tests(_Record):
+    """How the work is judged. Nothing of it ever enters the agent's sandbox."""
+
+    __test__: ClassVar[bool] = False  # pytest would take it for a class of tests
+
+    files: tuple[str, ...]
+    """What pytest is given, relative to the repository."""
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...] = ()
+    patch: Blob = b""
+    """The official test patch; either this or `folder`."""
+    folder: Path | None = None
+    """A folder that mirrors the repository and holds the official tests."""
+    support: tuple[str, ...] = ()
+    """Further paths (files or folders) restored from the base before the tests run."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    arguments: tuple[str, ...] = ()
+    """Further arguments for pytest."""
+
+
+class Solution(_Record):
+    """A known solution of a task, good or bad, for offline policies and for the checks of graders."""
+
+    name: str
+    kind: Literal["clean", "sloppy", "wrong"]
+    patch: Blob
+
+
+class EpisodeLimits(_Record):
+    """Bounds of one episode and of its sandbox."""
+
+    turns: int = Field(default=50, ge=1)
+    command_s: float = Field(default=60.0, gt=0)
+    episode_s: float = Field(default=1800.0, gt=0)
+    output_bytes: int = Field(default=16_384, ge=256)
+    patch_bytes: int = Field(default=5_000_000, ge=1)
+    memory_mb: int = Field(default=4096, ge=64)
+    processes: int = Field(default=256, ge=8)
+    disk_mb: int = Field(default=512, ge=8)
+
+
+class Task(_Record):
+    """One repository-editing task.
+
+    `solution_patch`, `tests` and `solutions` are secrets: they are read by the verifier, by checks and by offline
+    policies, and never put into a sandbox that an agent can reach, an observation or an `info`.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str = Field(pattern=TASK_ID, max_length=200)
+    title: str = ""
+    problem_statement: str
+    repo: RepoSource
+    tests: Tests
+    environment: Environment = Environment()
+    limits: EpisodeLimits = EpisodeLimits()
+    image: str | None = None
+    tags: tuple[str, ...] = ()
+    concerns: tuple[str, ...] = ()
+    """Paths that a fix is expected to touch; empty = those that the reference patch touches."""
+    solution_patch: Blob = b""
+    solutions: tuple[Solution, ...] = ()
+    source: str = ""
+    """Where the record was read from, for messages."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """The raw source row, unknown columns included."""
+
+    @field_validator("problem_statement")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be empty")
+        return value

@@ -1,0 +1,224 @@
+"""What the `bwrap` sandbox keeps apart. Each test tries to break one property."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from gagar_env.sandbox import SandboxSpec, open_sandbox, why_unavailable
+from gagar_env.sandbox.base import SANDBOX_UID
+from gagar_env.sandbox.bwrap import hidden_folders
+
+pytestmark = pytest.mark.bwrap
+if reason := why_unavailable("bwrap"):
+    pytest.skip(f"bwrap does not work here: {reason}", allow_module_level=True)
+
+PYTHON = os.path.realpath(sys.executable)
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def kind():
+    return "bwrap"
+
+
+def test_leak_2_no_network(sh):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = sh(f"exec 5<>/dev/tcp/127.0.0.1/{port} && echo connected")
+        assert b"connected" not in result.output
+    assert sh("cat /proc/net/dev | grep -c :").output.strip() == b"1"
+    assert sh("getent hosts example.com || echo none").output == b"none\n"
+
+
+def test_leak_2_no_host_environment(sh, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
+    monkeypatch.setenv("API_KEY", "s3cret")
+    environment = sh("cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; env").output
+    assert b"s3cret" not in environment
+    assert b"proxy" not in environment.lower()
+
+
+@pytest.mark.parametrize(
+    "path", ["/usr/x", "/etc/x", "/x", "/bin/x", "/dev/x", "/proc/sys/kernel/hostname", "/run/x", "/var/x"]
+)
+def test_only_the_work_tree_is_writable(sh, path):
+    assert sh(f"echo x > {path}").exit_code != 0
+
+
+def test_private_places_are_writable(sh, box):
+    assert sh(f"touch ~/a /tmp/b /dev/shm/c {box.workdir}/d {box.scratch}/e && echo ok").output == b"ok\n"
+
+
+def test_leak_3_host_files_are_absent(sh, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("needle")
+    for path in (secret, Path.home(), "/root", "/work", "/var", "/opt", "/etc/shadow", "/etc/passwd-", ROOT):
+        assert sh(f"cat {path} || ls {path}").exit_code != 0, path
+    assert sh("ls /home").output == b"agent\n"
+
+
+def test_leak_3_own_package_is_masked_where_python_is_exposed(tree):
+    """The package's folder holds the built-in tasks' solutions: an exposed interpreter must not bring it along."""
+    folders = hidden_folders([str(ROOT)])
+    assert str(ROOT / "tasks") in folders
+    assert str(ROOT / "gagar_env") in folders
+    sandbox = open_sandbox("bwrap", SandboxSpec(tree=tree, expose=(str(ROOT),)))
+    try:
+        assert sandbox.run(f"ls {ROOT}/pyproject.toml", timeout_s=10).exit_code == 0
+        for folder in folders:
+            listing = sandbox.run(f"ls -A {folder} && touch {folder}/x", timeout_s=10)
+            assert listing.exit_code != 0
+            assert b".py" not in listing.output
+    finally:
+        sandbox.close()
+
+
+def test_processes_of_the_host_are_invisible(sh):
+    mine = subprocess.Popen(["sleep", "60"])
+    try:
+        assert sh(f"kill -0 {mine.pid} || echo none").output.endswith(b"none\n")
+        pids = sh("ls /proc | grep -c '^[0-9]'").output
+        assert int(pids) < 8
+    finally:
+        mine.kill()
+        mine.wait()
+
+
+def test_no_privileges(sh):
+    status = sh("cat /proc/self/status").output.decode()
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert fields["NoNewPrivs"] == "1"
+    assert int(fields["CapEff"], 16) == int(fields["CapBnd"], 16) == 0
+    assert sh("id -u").output == b"1000\n"
+
+
+def test_no_nested_user_namespaces(sh):
+    assert sh("unshare -Ur true").exit_code != 0
+    assert sh("unshare -n true").exit_code != 0
+    assert sh("mount -t tmpfs x /tmp").exit_code != 0
+
+
+def test_minimal_dev(sh):
+    names = set(sh("ls /dev").output.decode().split())
+    assert {"null", "zero", "urandom", "shm"} <= names
+    assert not any(n.startswith(("sd", "vd", "nvme", "mem", "kvm", "fuse", "loop")) for n in names)
+
+
+def test_run_as_root_drops_to_another_user(sh):
+    if os.geteuid() != 0:
+        pytest.skip("this test is about running as root")
+    worker = threading.Thread(target=lambda: sh("sleep 1.284"))
+    worker.start()
+    found: list[str] = []
+    while not found and worker.is_alive():
+        listing = subprocess.run(["pgrep", "-fx", "sleep 1.284"], capture_output=True, text=True, check=False)
+        found = listing.stdout.split()
+    assert Path(f"/proc/{found[0]}").stat().st_uid == SANDBOX_UID
+    worker.join()
+
+
+def test_life_2_fork_bomb_stays_inside(tree, limits):
+    bomber = open_sandbox("bwrap", SandboxSpec(tree=tree, limits=limits))
+    sibling = open_sandbox("bwrap", SandboxSpec(tree=tree, limits=limits))
+    try:
+        worker = threading.Thread(target=lambda: bomber.run(":(){ :|:& };:; sleep 9", timeout_s=2))
+        worker.start()
+        for _ in range(5):
+            assert sibling.run("cat pkg/a.py", timeout_s=30).output == b"a = 1\n"
+        worker.join()
+        assert bomber.run("echo alive", timeout_s=30).output == b"alive\n"
+    finally:
+        bomber.close()
+        sibling.close()
+
+
+def test_life_2_disk_is_capped(sh, limits):
+    result = sh(
+        "yes | head -c 30000000 > a; yes > b 2>&1; yes > /dev/shm/c; yes > ~/d; du -sm . ~ /dev/shm", timeout_s=60
+    )
+    assert not result.timed_out
+    used = [int(line.split()[0]) for line in result.output.decode().splitlines() if line[:1].isdigit()]
+    assert sum(used) <= limits.disk_mb + 2
+    sh("rm -f a b /dev/shm/c ~/d")
+    assert sh("echo works > e && cat e").output == b"works\n"
+
+
+def test_life_2_memory_of_a_process_is_capped(sh):
+    result = sh("python3 -c 'x = bytearray(3 << 30)'", timeout_s=60)
+    assert result.exit_code != 0
+    assert b"MemoryError" in result.output
+
+
+def test_limits_cannot_be_raised(sh):
+    assert sh("ulimit -u unlimited || ulimit -v unlimited || ulimit -f unlimited").exit_code != 0
+
+
+def test_a_dead_driver_takes_its_sandboxes_along(tree, tmp_path):
+    code = f"""
+import os, sys, signal
+from pathlib import Path
+from gagar_env.sandbox import SandboxSpec, open_sandbox
+box = open_sandbox("bwrap", SandboxSpec(tree=Path({str(tree)!r})))
+print(box._holder.call("where"), flush=True)
+import threading
+threading.Thread(target=lambda: box.run("sleep 985", timeout_s=100)).start()
+import time; time.sleep(0.5)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False)
+    for _ in range(100):
+        left = subprocess.run(["pgrep", "-f", "sleep 985"], capture_output=True, check=False).stdout
+        if not left:
+            break
+        threading.Event().wait(0.1)
+    assert left == b""
+
+
+def test_works_for_an_ordinary_user(tmp_path):
+    """The same sandbox without root: the suite runs as root in many containers, so this drops to a user first."""
+    if os.geteuid() != 0:
+        pytest.skip("the whole suite runs as an ordinary user already")
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv (util-linux) is not installed")
+    python = next((p for p in ("/usr/bin/python3",) if os.path.exists(p)), None)
+    if python is None:
+        pytest.skip("no interpreter that an ordinary user could run")
+    home = tmp_path / "home"
+    shutil.copytree(
+        ROOT / "gagar_env", home / "gagar_env", ignore=shutil.ignore_patterns("tasks", "wrappers", "agents")
+    )
+    tree = home / "tree"
+    tree.mkdir()
+    (tree / "f").write_text("1\n")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder != Path("/") and str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+    subprocess.run(["chown", "-R", "12345:12345", str(home)], check=True)
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from gagar_env.sandbox import SandboxSpec, open_sandbox
+from gagar_env.changes import FileState
+box = open_sandbox("bwrap", SandboxSpec(tree=Path(sys.argv[1], "tree")))
+box.write({"new": FileState(b"n")})
+assert box.run("id -u; cat f new; echo 2 > f; rm -f new; mkdir d; mv f d/", timeout_s=20).output == b"1000\\n1\\nn"
+assert dict(box.capture().changes) == {"f": None, "d/f": FileState(b"2\\n")}, box.capture()
+box.close()
+print("fine")
+"""
+    done = subprocess.run(
+        ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", python, "-S", "-c", code, str(home)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert done.stdout == "fine\n", done.stderr
