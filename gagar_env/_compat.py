@@ -6,8 +6,9 @@ import sys
 from enum import Enum
 
 if sys.version_info >= (3, 11):
-    import tomllib as tomllib
     from enum import StrEnum as StrEnum
+
+    import tomllib as tomllib
 else:  # pragma: no cover
     import tomli as tomllib
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,7 +10,7 @@ from gagar_env._compat import StrEnum
 from gagar_env.changes import DroppedPath
 from gagar_env.tasks.fields import Blob
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 
 class EpisodeStatus(StrEnum):
@@ -42,6 +42,8 @@ class Outcome(StrEnum):
 class TestStatus(StrEnum):
     """Status of one test, as in SWE-bench's parsers."""
 
+    __test__ = False  # pytest would take it, and the next two, for classes of tests
+
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
@@ -58,6 +60,7 @@ class _Record(BaseModel):
 class TestRecord(_Record):
     """One test that ran."""
 
+    __test__: ClassVar[bool] = False
     status: TestStatus
     seconds: float = 0.0
     message: str = ""
@@ -87,6 +90,7 @@ class TestReport(_Record):
         attempts: How often it was tried; more than 1 only after infrastructure errors.
     """
 
+    __test__: ClassVar[bool] = False
     schema_version: Literal[1] = SCHEMA_VERSION
     outcome: Outcome
     reason: str = ""

@@ -14,6 +14,7 @@ exceptions are for what stops a caller: broken set-up, a broken harness, wrong a
     │   └── PathEscapeError (PermissionError) a path that would leave the work tree
     ├── VerifyError (RuntimeError)          the test harness broke; failing tests are a result
     ├── GradingError (ValueError)           a grader without a valid verdict
+    ├── UnknownNameError (ValueError)       no policy or grader of that name; says which there are
     └── MissingDependencyError (ImportError) names the extra to install
 
 All of them pickle with their message and fields: they carry one positional string and nothing else.
@@ -64,6 +65,10 @@ class VerifyError(GagarError, RuntimeError):
 
 class GradingError(GagarError, ValueError):
     """A grader that has no valid verdict."""
+
+
+class UnknownNameError(GagarError, ValueError):
+    """No policy or grader of that name, or it cannot be had that way."""
 
 
 class MissingDependencyError(GagarError, ImportError):

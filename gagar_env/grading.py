@@ -6,7 +6,7 @@ passed.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +14,7 @@ from gagar_env._compat import StrEnum
 from gagar_env.errors import GradingError
 from gagar_env.workspace import Workspace
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 
 class VerdictOutcome(StrEnum):

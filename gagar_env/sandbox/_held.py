@@ -66,7 +66,7 @@ class HeldSandbox:
             "owner": sandbox_owner() if self._isolate and os.geteuid() == 0 else None,
             "disk_mb": self.spec.limits.disk_mb,
             "binds": [],
-            "texts": [],
+            "etc": {},
         }
 
     def _argv(self, script: str) -> list[str]:

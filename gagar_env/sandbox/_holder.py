@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import tempfile
 import time
 from typing import Any
@@ -64,19 +65,21 @@ class Holder:
         size = f"size={self.spec['disk_mb']}m,nr_inodes=500000,mode=755"
         kernel.mount("tmpfs", ROOM, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, size)
         os.mkdir(f"{ROOM}/stage", 0o755)
-        for number, (path, source) in enumerate(sources.items()):
+        for number, source in enumerate(sources.values()):
             # the agent's user may not be able to reach the path itself, /root for one: stage it where it can
             target = f"{ROOM}/stage/{number}"
-            if os.path.isdir(path):
+            if stat.S_ISDIR(os.fstat(source).st_mode):
                 os.mkdir(target)
             else:
                 open(target, "w").close()
             flags = kernel.MS_BIND | kernel.MS_REC
             kernel.mount(f"/proc/self/fd/{source}", target, "", flags)
             os.close(source)
-        for number, text in enumerate(self.spec["texts"]):
-            with open(f"{ROOM}/stage/text{number}", "w") as file:
-                file.write(text)
+        os.mkdir(f"{ROOM}/stage/etc", 0o755)
+        etc = os.open(f"{ROOM}/stage/etc", DIRECTORY)
+        for name, state in self.spec["etc"].items():
+            write_state(etc, name, state)
+        os.close(etc)
         os.mkdir(f"{ROOM}/stage/empty", 0o555)
         return ROOM
 

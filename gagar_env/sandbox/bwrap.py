@@ -15,6 +15,8 @@ attacks on the kernel (there is no system call filter).
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -25,13 +27,12 @@ from gagar_env.sandbox._held import HeldSandbox
 from gagar_env.sandbox.base import SandboxSpec
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-ETC = ("ld.so.cache", "alternatives", "localtime", "ssl", "mime.types", "magic")
-TEXTS = {
-    "/etc/passwd": "agent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n",
-    "/etc/group": "agent:x:1000:\nnogroup:x:65534:\n",
-    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
-    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-    "/etc/gitconfig": "[safe]\n\tdirectory = *\n",
+ETC_COPIES = ("ld.so.cache", "localtime", "mime.types")
+ETC_TEXTS = {
+    "passwd": b"agent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n",
+    "group": b"agent:x:1000:\nnogroup:x:65534:\n",
+    "hosts": b"127.0.0.1 localhost\n::1 localhost\n",
+    "nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
 }
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -40,6 +41,16 @@ def hidden_folders(exposed: list[str]) -> list[str]:
     """Folders with tasks' solutions and tests that lie below an exposed one: this package where it is installed."""
     folders = {str(PACKAGE), *(str((PACKAGE / name).resolve()) for name in ("tasks", "agents"))}
     return sorted(f for f in folders if any(f == e or f.startswith(e + "/") for e in exposed))
+
+
+@functools.cache
+def _etc() -> dict[str, tuple[str, bytes]]:
+    """The files and links of /etc. Written out as one folder: a mount for each costs more than a dozen small files."""
+    entries = {name: ("100644", text) for name, text in ETC_TEXTS.items()}
+    for name in ETC_COPIES:
+        with contextlib.suppress(OSError):
+            entries[name] = ("100644", Path("/etc", name).read_bytes())
+    return {**entries, "alternatives/keep": ("100644", b"")}  # a mount point for the host's folder
 
 
 class BwrapSandbox(HeldSandbox):
@@ -55,24 +66,28 @@ class BwrapSandbox(HeldSandbox):
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise SandboxUnavailableError("the bwrap sandbox needs bubblewrap: apt-get install bubblewrap")
-        self._bwrap = bwrap
+        self._bwrap = os.path.realpath(bwrap)
         self._binds: list[str] = []
-        self._mounts = self._plan(spec)
+        self._system = self._plan_system()
+        self._exposed = self._plan_exposed(spec)
         super().__init__(spec, isolate=True)
 
-    def _plan(self, spec: SandboxSpec) -> list[str]:
-        """Bwrap's arguments for the view of the host; notes in `_binds` what the holder has to stage."""
+    def _plan_system(self) -> list[str]:
+        """Arguments of bwrap for programs and /etc; notes in `_binds` what the holder has to stage."""
         arguments: list[str] = []
         for path in SYSTEM:
             if os.path.islink(path):
                 arguments += ["--symlink", os.readlink(path), path]
             elif os.path.isdir(path):
                 arguments += self._bind(path, path)
-        for name in ETC:
-            if os.path.exists(f"/etc/{name}"):
-                arguments += self._bind(os.path.realpath(f"/etc/{name}"), f"/etc/{name}")
-        for number, path in enumerate(TEXTS):
-            arguments += ["--ro-bind", f"{{room}}/stage/text{number}", path]
+        arguments += ["--ro-bind", "{room}/stage/etc", "/etc"]
+        if os.path.isdir("/etc/alternatives"):
+            arguments += self._bind("/etc/alternatives", "/etc/alternatives")
+        return arguments
+
+    def _plan_exposed(self, spec: SandboxSpec) -> list[str]:
+        """The same for what the task needs. Mounted last: it may be below /tmp, which is the sandbox's own."""
+        arguments: list[str] = []
         exposed = [os.path.abspath(p) for p in spec.expose]
         system = [p for p in SYSTEM if not os.path.islink(p)]
         for path in sorted(set(exposed)):
@@ -87,7 +102,7 @@ class BwrapSandbox(HeldSandbox):
         return ["--ro-bind", f"{{room}}/stage/{len(self._binds) - 1}", target]
 
     def _holder_spec(self) -> dict[str, Any]:
-        return {**super()._holder_spec(), "binds": self._binds, "texts": list(TEXTS.values())}
+        return {**super()._holder_spec(), "binds": self._binds, "etc": _etc()}
 
     def _argv(self, script: str) -> list[str]:
         return [
@@ -96,11 +111,12 @@ class BwrapSandbox(HeldSandbox):
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
             *("--unshare-cgroup-try", "--hostname", "sandbox"),
             *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-            *self._mounts,
+            *self._system,
             *("--proc", "/proc", "--dev", "/dev"),
             *("--bind", "{room}/shm", "/dev/shm", "--remount-ro", "/dev"),
             *("--bind", "{room}/tmp", "/tmp", "--bind", "{room}/home", self.home),
             *("--bind", "{room}/scratch", self.scratch, "--bind", "{room}/tree", self.workdir),
+            *self._exposed,
             *("--remount-ro", "/", "--chdir", self.workdir),
             *("--", "/bin/bash", "--noprofile", "--norc", "-c", script),
         ]

@@ -109,7 +109,7 @@ class Shell:
         if line != b"ready":
             self._drain(printed)
             self.close()
-            said = printed.text().decode("utf-8", "replace").strip() or "no output"
+            said = " ".join(printed.text().decode("utf-8", "replace").split()) or "no output"
             raise SandboxError(f"the sandbox's shell did not start: {said}")
 
     def run(

@@ -79,6 +79,18 @@ def test_leak_3_own_package_is_masked_where_python_is_exposed(tree):
         sandbox.close()
 
 
+def test_exposed_folder_below_tmp(tree, tmp_path):
+    """An environment may live below /tmp, which is hidden by the sandbox's own."""
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv/file").write_text("exposed\n")
+    sandbox = open_sandbox("bwrap", SandboxSpec(tree=tree, expose=(str(tmp_path / "venv"),)))
+    try:
+        assert sandbox.run(f"cat {tmp_path}/venv/file", timeout_s=10).output == b"exposed\n"
+        assert sandbox.run(f"touch {tmp_path}/venv/x", timeout_s=10).exit_code != 0
+    finally:
+        sandbox.close()
+
+
 def test_processes_of_the_host_are_invisible(sh):
     mine = subprocess.Popen(["sleep", "60"])
     try:
@@ -201,8 +213,10 @@ def test_works_for_an_ordinary_user(tmp_path):
             folder.chmod(0o755)
     subprocess.run(["chown", "-R", "12345:12345", str(home)], check=True)
     code = """
-import sys
-sys.path.insert(0, sys.argv[1])
+import sys, types
+root = types.ModuleType("gagar_env")  # that user's interpreter has none of the dependencies
+root.__path__ = [sys.argv[1] + "/gagar_env"]
+sys.modules["gagar_env"] = root
 from pathlib import Path
 from gagar_env.sandbox import SandboxSpec, open_sandbox
 from gagar_env.changes import FileState

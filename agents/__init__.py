@@ -1,0 +1,1 @@
+"""Agents: policies (what acts in an episode) and graders (what ranks the episodes of a group)."""

@@ -1,0 +1,63 @@
+"""`gagar doctor`: what works on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+from rich.markup import escape
+from rich.table import Table
+
+from gagar_env.cache import cache_root
+from gagar_env.cli.output import console, print_json
+from gagar_env.sandbox import why_unavailable
+from gagar_env.tasks.registry import plugin_problems, task_ids
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    what: str
+    works: bool
+    detail: str
+
+
+def _version(command: str) -> str:
+    if shutil.which(command) is None:
+        return ""
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or done.stderr.strip()
+
+
+def findings() -> list[Finding]:
+    """Look at everything that the package can use."""
+    found = [Finding("python", True, f"{platform.python_version()} at {sys.executable}")]
+    git = _version("git")
+    found.append(Finding("git", bool(git), git or "needed for everything: install git"))
+    for kind, what in (("bwrap", "isolates with Linux namespaces"), ("process", "isolates nothing: trusted code only")):
+        reason = why_unavailable(kind)
+        found.append(Finding(f"sandbox {kind}", not reason, reason or what))
+    for module, extra, use in (("torch", "torch", "advantages of tensors"),):
+        there = importlib.util.find_spec(module) is not None
+        found.append(Finding(module, there, use if there else f"{use}: pip install 'gagar-env[{extra}]'"))
+    found.append(Finding("cache", True, str(cache_root())))
+    problems = plugin_problems()
+    found.append(Finding("tasks", not problems, f"{len(task_ids())} registered"))
+    found += [Finding(f"tasks of {name}", False, why) for name, why in problems.items()]
+    return found
+
+
+def doctor(*, as_json: bool) -> None:
+    """Print the report."""
+    found = findings()
+    if as_json:
+        print_json([finding._asdict() for finding in found])
+        return
+    table = Table(show_header=False)
+    for finding in found:
+        table.add_row("[green]works[/]" if finding.works else "[yellow]no[/]", finding.what, escape(finding.detail))
+    console.print(table)

@@ -1,0 +1,139 @@
+"""Environments of tasks: an interpreter with exact packages, built once, cached by content, shared read-only."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gagar_env.cache import Progress, build_once
+from gagar_env.errors import EnvironmentBuildError, TaskError
+from gagar_env.interpreters import Interpreter, find_interpreter
+from gagar_env.tasks.task import Environment
+
+_FORMAT = 1
+
+_PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\s*\[[^\]]*\])?\s*={2,3}\s*[A-Za-z0-9][A-Za-z0-9.!+_-]*\s*(;.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltEnvironment:
+    """An environment that is there.
+
+    Attributes:
+        python: The interpreter to run.
+        bin: The folder of its programs, to be put in front of PATH.
+        expose: Folders that must be readable, at the same path, where it runs; those under /usr are left out.
+        key: Names its content.
+    """
+
+    python: str
+    bin: str
+    expose: tuple[str, ...]
+    key: str
+
+
+def prepare_environment(spec: Environment, *, on_progress: Progress | None = None) -> BuiltEnvironment:
+    """Build the environment that `spec` describes, or find it in the cache.
+
+    A path as `python` without requirements is that interpreter as it is, packages included; nothing is built then.
+
+    Raises:
+        TaskError: If nothing is known of the environment, or a requirement is not an exact pin.
+        EnvironmentBuildError: If the interpreter is not installed or a package cannot be.
+    """
+    if spec.missing:
+        raise TaskError(spec.missing)
+    for line in spec.requirements:
+        if not _PIN.fullmatch(line.strip()):
+            raise TaskError(f"environment.requirements: {line!r} is no exact pin: write name==version")
+    found = find_interpreter(spec.python)
+    if not spec.requirements and os.sep in spec.python:
+        python = os.path.abspath(os.path.expanduser(spec.python))
+        expose = _expose(found.prefix, *found.folders)
+        return BuiltEnvironment(python, os.path.dirname(python), expose, f"as-it-is {found.real}")
+    content = [str(_FORMAT), found.real, found.version, *sorted(set(spec.requirements))]
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
+
+    def build(entry: Path) -> None:
+        _build(entry, found, spec.requirements, on_progress)
+
+    venv = build_once("environments", key, build, on_progress=on_progress) / "venv"
+    return BuiltEnvironment(str(venv / "bin" / "python"), str(venv / "bin"), _expose(str(venv), *found.folders), key)
+
+
+def _expose(*folders: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f for f in folders if f != "/usr" and not f.startswith("/usr/")))
+
+
+def _build(entry: Path, found: Interpreter, requirements: Sequence[str], on_progress: Progress | None) -> None:
+    say = on_progress or (lambda line: None)
+    started = time.monotonic()
+    short = ".".join(found.version.split(".")[:2])
+    say(f"building environment for {len(requirements)} pins with Python {short} ...")
+    venv = entry / "venv"
+    made = _run([found.base, "-I", "-m", "venv", "--without-pip", str(venv)])
+    if made.returncode != 0:
+        raise EnvironmentBuildError(
+            f"no virtual environment with {found.base}: {_reason(made.stdout)} (Debian: install python3-venv)"
+        )
+    if requirements:
+        listed = entry / "requirements.txt"
+        listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
+        pip = _pip(found, venv)
+        done = _run([*pip, "install", "--no-deps", "--no-warn-script-location", "-r", str(listed)])
+        if done.returncode != 0:
+            raise EnvironmentBuildError(
+                f"pip cannot install the requirements for Python {short}: {_reason(done.stdout)}"
+            )
+        # pip has compiled them; what it could not compile is not tried again by each run.
+    say(f"environment built in {time.monotonic() - started:.0f} s")
+
+
+def _pip(found: Interpreter, venv: Path) -> list[str]:
+    """A pip that can install into `venv`: ours or its interpreter's, from outside; else one put into it.
+
+    pip runs itself in the interpreter that it installs for, so that a new pip does not serve an old Python.
+    """
+    python = str(venv / "bin" / "python")
+    for outside in (sys.executable, found.base):
+        command = [outside, "-m", "pip", "--python", python]
+        if _run([*command, "--version"]).returncode == 0:
+            return command
+    put_in = _run([python, "-I", "-m", "ensurepip", "--default-pip"])
+    if put_in.returncode != 0:
+        raise EnvironmentBuildError(
+            f"no pip (22.3 or newer) for Python {found.version}: run `{sys.executable} -m ensurepip`"
+        )
+    return [python, "-I", "-m", "pip"]
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    # The user's own settings of pip (index, proxy, certificates) are wanted; what would put packages elsewhere is not.
+    dropped = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
+    environment = {k: v for k, v in os.environ.items() if k not in (*dropped, "PIP_REQUIRE_VIRTUALENV")}
+    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
+    return subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        umask=0o022,
+    )
+
+
+def _reason(output: str) -> str:
+    """The line that says why: pip's last error, else the last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors: Iterator[str] = (line for line in reversed(lines) if line.lower().startswith("error"))
+    return next(errors, lines[-1] if lines else "it said nothing")

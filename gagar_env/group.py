@@ -1,0 +1,240 @@
+"""From the episodes of one group to their advantages: keep or drop, grade, redistribute.
+
+Works on recorded episodes of any engine. Tests alone decide who passed. A grader can only move
+credit between those that passed; whatever goes wrong with it, the group keeps its plain advantages
+and the record says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gagar_env.advantages import KeepReason, group_advantages, keep_reason, rank_weights, redistribute
+from gagar_env.episode import Episode
+from gagar_env.errors import GradingError
+from gagar_env.grading import Grader, Verdict, VerdictOutcome, check_verdict
+from gagar_env.group_result import BaseName, PreserveName, SchemeName
+from gagar_env.group_result import GroupResult as GroupResult
+from gagar_env.tasks.task import Task
+from gagar_env.workspace import Workspace
+
+logger = logging.getLogger(__name__)
+
+
+def grade_group(
+    episodes: Sequence[Episode],
+    grader: Grader | None,
+    *,
+    task: Task | None = None,
+    base: BaseName = "grpo",
+    scheme: SchemeName = "linear",
+    strength: float = 0.5,
+    preserve: PreserveName = "episode",
+    tokens: Sequence[float] | None = None,
+    seed: int = 0,
+    workspace_root: Path | None = None,
+    deadline_s: float | None = None,
+) -> GroupResult:
+    """Turn the episodes of one group into advantages.
+
+    Invalid episodes are left out first. A group without a learning signal is returned with its
+    reason, not graded. Passing patches that are equal are one candidate for the grader (the shortest
+    of these episodes stands for all) and share its rank. A grader that raises, is late or does not
+    name an exact partition costs the group its ranking and nothing else.
+
+    Args:
+        episodes: All of one group and one task.
+        grader: Ranks the passing candidates; None leaves the plain advantages. No base tree is needed then.
+        task: By default the registered one of the episodes' `task_id`.
+        base: How advantages are made from test results, see `group_advantages`.
+        scheme: How ranks become weights, see `rank_weights`.
+        strength: In [0, 1); 0 leaves the plain advantages.
+        preserve: Which sum stays: over episodes, or over tokens.
+        tokens: Trained tokens of each episode, for `preserve="token"`; by default the completion
+            tokens of its turns.
+        seed: For the labels.
+        workspace_root: Where the workspace is made, and kept; by default it is temporary.
+        deadline_s: Seconds for the grader; None sets no limit. What comes later is thrown away.
+
+    Raises:
+        ValueError: If the episodes are not one group, or a setting is out of range.
+        TaskError: If the task is unknown, or its base tree cannot be made.
+        EnvironmentBuildError: If this machine cannot make it.
+    """
+    members = tuple(episodes)
+    _check_group(members, task)
+    ids = tuple(episode.id for episode in members)
+    valid = tuple(episode.valid for episode in members)
+    passed = tuple(episode.passed for episode in members)
+    if preserve == "token" and tokens is None:
+        tokens = [float(sum(turn.completion_tokens for turn in episode.turns)) for episode in members]
+    count = None if preserve == "episode" or tokens is None else tuple(float(n) for n in tokens)
+    before = group_advantages(passed, None, valid=valid, base=base)
+    unranked: tuple[int | None, ...] = (None,) * len(members)
+
+    def spread(ranks: Sequence[int | None], confidence: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        tiers = [-1 if rank is None else rank for rank in ranks]
+        weights = rank_weights(
+            tiers, None, scheme=scheme, strength=strength, confidence=confidence, passed=passed, valid=valid
+        )
+        after = redistribute(before, weights, passed, None, valid=valid, preserve=preserve, tokens=count)
+        return tuple(map(float, weights)), tuple(map(float, after))
+
+    weights, after = spread(unranked, 1.0)  # also finds settings out of range, before anything costs
+    reason = keep_reason(passed, valid)
+    result = GroupResult(
+        group_id=members[0].group_id,
+        task_id=members[0].task_id,
+        kept=reason is KeepReason.KEPT,
+        reason=reason,
+        episode_ids=ids,
+        labels=(None,) * len(members),
+        passed=passed,
+        valid=valid,
+        ranks=unranked,
+        weights=weights,
+        advantages_before=tuple(map(float, before)),
+        advantages=after,
+        base=base,
+        scheme=scheme,
+        strength=strength,
+        preserve=preserve,
+        tokens=count,
+        seed=seed,
+    )
+    if grader is None or not result.kept:
+        return result
+    started = time.monotonic()
+    standing = _representatives(members)
+    if len(set(standing.values())) < 2:
+        verdict = Verdict(grader=_name(grader), outcome=VerdictOutcome.SKIPPED)
+        return result.model_copy(update={"verdict": verdict, "seconds": time.monotonic() - started})
+    ready, tree = _base_of(members[0].task_id, task)
+    chosen = [e for e in members if e.valid and standing.get(e.id, e.id) == e.id]
+    labels: dict[str, str] = {}
+    update: dict[str, object] = {}
+    try:
+        root = None if workspace_root is None else _new_folder(workspace_root, result.group_id)
+        with Workspace.create(ready, tree, chosen, seed=seed, root=root) as workspace:
+            labels = {episode_id: label for label, episode_id in workspace.episode_ids.items()}
+            verdict = _ask(grader, workspace, deadline_s)
+        ranks = tuple(verdict.rank(labels[standing[e.id]]) if e.passed else None for e in members)
+        weights, after = spread(ranks, verdict.confidence)
+        update = {"ranks": ranks, "weights": weights, "advantages": after, "graded": True}
+    except Exception as error:
+        fault = " ".join(f"{type(error).__name__}: {error}".split())
+        logger.warning("group %s keeps its plain advantages: %s", result.group_id, fault)
+        verdict = error.verdict if isinstance(error, _Refused) else _failed(grader, fault)
+        update = {"fallback": verdict.error or fault}
+    update["labels"] = tuple(labels.get(standing.get(e.id, e.id)) for e in members)
+    return result.model_copy(update={**update, "verdict": verdict, "seconds": time.monotonic() - started})
+
+
+class _Refused(GradingError):
+    """The grader itself says that it has no ranking."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.error or f"outcome {verdict.outcome.value}")
+        self.verdict = verdict
+
+
+def _check_group(members: tuple[Episode, ...], task: Task | None) -> None:
+    if not members:
+        raise ValueError("a group needs at least one episode, got none")
+    for name in ("group_id", "task_id"):
+        found = sorted({str(getattr(episode, name)) for episode in members})
+        if len(found) > 1:
+            raise ValueError(f"the episodes are not of one group: they have {name} {', '.join(map(repr, found))}")
+    ids = [episode.id for episode in members]
+    if twice := sorted({i for i in ids if ids.count(i) > 1}):
+        raise ValueError(f"an episode is in its group twice: id {', '.join(map(repr, twice))}")
+    if task is not None and task.id != members[0].task_id:
+        raise ValueError(f"the episodes are of task {members[0].task_id!r}, not of {task.id!r}")
+
+
+def _normal(patch: bytes) -> bytes:
+    """A patch without the ids of its blobs, which depend on who made it."""
+    if b"\nBinary files " in patch:  # then the ids are all there is
+        return patch
+    return b"\n".join(line for line in patch.rstrip(b"\n").split(b"\n") if not line.startswith(b"index "))
+
+
+def _representatives(members: tuple[Episode, ...]) -> dict[str, str]:
+    """Id of each passing episode -> id of the one that stands for all with its patch."""
+    copies: dict[bytes, list[Episode]] = {}
+    for episode in members:
+        if episode.passed:
+            copies.setdefault(_normal(episode.patch), []).append(episode)
+    return {
+        episode.id: min(same, key=lambda e: len(e.turns)).id  # the first of them, when there are several
+        for same in copies.values()
+        for episode in same
+    }
+
+
+def _base_of(task_id: str, task: Task | None) -> tuple[Task, Path]:
+    # Late: what only computes advantages needs neither tasks nor base trees.
+    from gagar_env.bases import prepare_base
+    from gagar_env.tasks.registry import load_task
+
+    ready = load_task(task_id) if task is None else task
+    return ready, prepare_base(ready).tree
+
+
+def _new_folder(root: Path, group_id: str) -> Path:
+    """A folder that does not exist yet, named after the group as far as a file name can be."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in group_id)[:80]
+    root.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        folder = root / (f"group-{kept}" if number == 1 else f"group-{kept}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def _ask(grader: Grader, workspace: Workspace, deadline_s: float | None) -> Verdict:
+    """The checked verdict; raises whatever is wrong with it."""
+    verdict: object = _within(grader, workspace, deadline_s)
+    if not isinstance(verdict, Verdict):
+        raise GradingError(f"grader {_name(grader)!r} returned {type(verdict).__name__}, not a Verdict")
+    if verdict.outcome in (VerdictOutcome.FAILED, VerdictOutcome.SKIPPED):
+        raise _Refused(verdict)
+    return check_verdict(verdict, workspace.passing)
+
+
+def _within(grader: Grader, workspace: Workspace, deadline_s: float | None) -> object:
+    if deadline_s is None:
+        return grader.grade(workspace)
+    answer: list[object] = []
+    fault: list[BaseException] = []
+    over = threading.Event()
+
+    def work() -> None:
+        try:
+            answer.append(grader.grade(workspace))
+        except BaseException as error:  # an interrupt in there is handed on as well
+            fault.append(error)
+        over.set()
+
+    threading.Thread(target=work, name="gagar-grader", daemon=True).start()
+    if not over.wait(deadline_s):
+        raise TimeoutError(f"grader {_name(grader)!r} gave no verdict in {deadline_s:g} seconds")
+    if fault:
+        raise fault[0]
+    return answer[0]
+
+
+def _name(grader: Grader) -> str:
+    return str(getattr(grader, "name", type(grader).__name__))
+
+
+def _failed(grader: Grader, error: str) -> Verdict:
+    return Verdict(grader=_name(grader), outcome=VerdictOutcome.FAILED, error=error)

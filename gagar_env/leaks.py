@@ -1,0 +1,73 @@
+"""Looks for the reference patch and the hidden tests in a base tree, where an agent would find them.
+
+What counts are lines that a secret adds: a file that holds most of them holds the secret. None of them are lines that
+the repository has at the same place anyway (an older version of a test file, moved code), and lines that are common in
+it (an import).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from gagar_env.tasks.task import Task
+
+SHORTEST_LINE = 25
+"""Bytes; shorter lines are alike by chance."""
+COMMON_LINE = 4
+"""A line that so many files have says nothing."""
+_LARGEST_FILE = 4 * 1024 * 1024
+
+
+def leaked_secrets(task: Task, tree: Path) -> list[str]:
+    """One line for each file of `tree` that holds a secret of `task`."""
+    secrets = dict(_secrets(task, tree))
+    wanted = frozenset().union(*secrets.values())
+    if not wanted:
+        return []
+    found = {path: lines & wanted for path, lines in _lines_of(tree)}
+    files = Counter(line for lines in found.values() for line in lines)
+    common = {line for line, count in files.items() if count >= COMMON_LINE}
+    return [
+        f"the base tree gives away {name}: it is in {path}"
+        for name, lines in secrets.items()
+        for path in sorted(found)
+        if 2 * len((lines & found[path]) - common) > len(lines - common)
+    ]
+
+
+def _secrets(task: Task, tree: Path) -> Iterator[tuple[str, frozenset[bytes]]]:
+    yield "the reference patch", _added(task.solution_patch)
+    yield "the test patch", _added(task.tests.patch)
+    folder = task.tests.folder
+    for path in sorted(folder.rglob("*")) if folder is not None else ():
+        if folder is not None and path.is_file():
+            name = path.relative_to(folder).as_posix()
+            public = tree / name
+            known = public.read_bytes() if public.is_file() else b""
+            yield f"the hidden test file {name}", _long(path.read_bytes()) - _long(known)
+
+
+def _added(patch: bytes) -> frozenset[bytes]:
+    """Lines that a patch adds, without those that it also removes or shows as they were."""
+    sides: dict[bytes, set[bytes]] = {b"+": set(), b"-": set(), b" ": set()}
+    for line in patch.split(b"\n"):
+        if line[:1] in sides and not line.startswith((b"+++ ", b"--- ")):
+            sides[line[:1]].add(line[1:])
+    return _long(b"\n".join(sides[b"+"])) - _long(b"\n".join(sides[b"-"] | sides[b" "]))
+
+
+def _long(text: bytes) -> frozenset[bytes]:
+    return frozenset(line for raw in text.split(b"\n") if len(line := raw.strip(b" \t\r+#")) >= SHORTEST_LINE)
+
+
+def _lines_of(tree: Path) -> Iterator[tuple[str, frozenset[bytes]]]:
+    for folder, folders, files in os.walk(tree):
+        if folder == str(tree) and ".git" in folders:
+            folders.remove(".git")  # its one commit has the same files
+        for name in files:
+            path = Path(folder, name)
+            if not path.is_symlink() and path.stat().st_size <= _LARGEST_FILE:
+                yield path.relative_to(tree).as_posix(), _long(path.read_bytes())

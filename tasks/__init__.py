@@ -1,0 +1,16 @@
+"""Tasks: the record, the registry, loaders for formats of the field, and the built-in ones."""
+
+from gagar_env.tasks.file import load_task_file
+from gagar_env.tasks.folder import load_task_folder
+from gagar_env.tasks.registry import load_task, register_task, register_tasks, task_ids
+from gagar_env.tasks.task import Task
+
+__all__ = [
+    "Task",
+    "load_task",
+    "load_task_file",
+    "load_task_folder",
+    "register_task",
+    "register_tasks",
+    "task_ids",
+]

@@ -1,0 +1,63 @@
+"""Every Python block of the README and of docs/ runs, and every `gagar` line of their shell blocks.
+
+The Python blocks of one page run in order, in one interpreter, as a reader would type them.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+
+
+def blocks(page, language):
+    return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
+
+
+def gagar_lines():
+    for page in PAGES:
+        for block in blocks(page, "sh"):
+            for line in block.splitlines():
+                if line.startswith("gagar "):
+                    yield pytest.param(line, id=f"{page.name}: {line}")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name)
+def test_python_blocks(page, tmp_path):
+    code = "\n".join(blocks(page, "python"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", list(gagar_lines()))
+def test_shell_lines(line, tmp_path):
+    command = [sys.executable, "-m", "gagar_env", *shlex.split(line, comments=True)[1:]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_make_commands_of_the_readme_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    named = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.M)
+    assert {"demo", "test"} <= set(named)
+    for name in named:
+        assert re.search(rf"^{name}:", makefile, re.M)
