@@ -19,7 +19,7 @@ from gagar_env.rollout import run_group
 from gagar_env.sandbox import choose_kind
 from gagar_env.tasks.registry import load_task
 
-TASK = "ledger-rounding"
+TASK = "cron-month-end"
 
 
 def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: bool) -> None:
@@ -47,7 +47,8 @@ def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: boo
     if result.kept:
         console.print(
             f"{group_size} episodes in the {kind!r} sandbox, seed {seed}. Advantage moved from worse to better passing "
-            "episodes; its sum stayed, and failing ones are untouched."
+            "episodes; its sum stayed, and failing ones are untouched.",
+            highlight=False,
         )
     else:
         console.print(f"The group was dropped: {result.reason}. Nothing to redistribute; try another --seed.")

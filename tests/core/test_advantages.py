@@ -516,6 +516,12 @@ def test_a_group_of_huge_and_tiny_advantages_stays_finite() -> None:
     assert result[:2].sum() == pytest.approx(1e308)
 
 
+def test_tied_advantages_whose_sum_overflows_are_left_as_they_are() -> None:
+    base = np.array([1.7e308, 1.7e308, -1.0])
+    result = redistribute(base, [0.5, 0.5, 1.0], [True, True, False], None)
+    assert result.tobytes() == base.tobytes()
+
+
 def test_a_passer_without_positive_advantage_is_left_alone() -> None:
     reward = [10.0, 4.0, 1.0, 0.0]  # mean 3.75: the third passed but is below it
     passed = [True, True, True, False]

@@ -1,0 +1,1 @@
+"""The Gymnasium environments: one episode (`repo_edit`) and groups of them (`group_vector`)."""

@@ -1,0 +1,251 @@
+"""What verification puts into the fresh copy itself, and what it therefore does not take from an agent.
+
+Not taken, and listed in the report:
+
+- every path that the official tests bring or that pytest is given, and what would shadow such a module;
+- `tests.support`, and everything in a folder of tests. A folder that holds no tests only (the root, a
+  package with tests beside its code) keeps its files; of an agent's, `test_*.py` and `*_test.py` go;
+- in every folder from the root down to the tests: `conftest.py` and the files that configure pytest;
+- where Python imports from: `sitecustomize.py`, `usercustomize.py`, `*.pth`, `*.egg-info`, `*.dist-info`,
+  and new modules named like pytest or what the reporter needs;
+- compiled modules in `__pycache__`: pytest runs them instead of the source.
+
+These come from the base tree, or from the reference solution where that changes them: what the official
+tests need of it must be there for an agent's work too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gagar_env.changes import Changes, FileState, check_path
+from gagar_env.errors import PatchError, VerifyError
+from gagar_env.flags import is_test_name
+from gagar_env.patch import base_state, read_patch
+from gagar_env.tasks.task import Task
+
+CONFIG_NAMES = frozenset(
+    {
+        *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+        *("tox.ini", "setup.cfg", "pyproject.toml"),
+    }
+)
+START_UP = frozenset({"sitecustomize", "usercustomize"})
+RESERVED = frozenset(
+    {
+        *("pytest", "_pytest", "pluggy", "iniconfig", "py", "packaging", "exceptiongroup", "tomli"),
+        *("json", "hmac", "hashlib", "os", "sys", "importlib", "unittest", "types", "typing"),
+    }
+)
+_TEST_FOLDERS = ("test", "tests")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Official:
+    """The official part of one task.
+
+    Attributes:
+        changes: What is put in, whatever the agent did.
+        reference: What the reference solution makes of the base tree; empty where there is none.
+        own_names: Top-level names that can be imported from the base tree.
+    """
+
+    changes: dict[str, FileState | None]
+    reference: dict[str, FileState | None]
+    own_names: tuple[str, ...]
+    rules: Rules
+
+    def merge(
+        self, changes: Changes
+    ) -> tuple[dict[str, FileState | None], dict[str, FileState | None], tuple[str, ...]]:
+        """What to write, what of it is the agent's, and which of the agent's paths were not taken."""
+        taken: dict[str, FileState | None] = {}
+        ignored = []
+        for path, state in sorted(changes.items()):
+            if path in self.changes and self.changes[path] == state:
+                continue
+            if self.rules.protect(path, new=state is not None):
+                ignored.append(path)
+            else:
+                taken[path] = state
+        return {**taken, **self.changes}, taken, tuple(ignored)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Which paths are not the agent's to change. See the module's text.
+
+    Attributes:
+        tree: The base tree.
+        paths: Protected files.
+        folders: Folders protected with all in them.
+        mixed: Folders of which only what pytest collects is protected.
+        configured: Folders where pytest looks for configuration.
+        roots: Folders that Python imports from; empty string = the root.
+    """
+
+    tree: Path
+    paths: frozenset[str]
+    folders: tuple[str, ...]
+    mixed: frozenset[str]
+    configured: frozenset[str]
+    roots: tuple[str, ...]
+
+    def protect(self, path: str, *, new: bool = True) -> bool:
+        """Whether a change of `path` is not taken; `new` when something is to stand there."""
+        folder, _, name = path.rpartition("/")
+        if any(p in self.paths for p in (path, *_parents(path))):
+            return True
+        if any(_inside(path, top) for top in self.folders):
+            return True
+        if name in CONFIG_NAMES and folder in self.configured:
+            return True
+        if folder in self.mixed and is_test_name(name):
+            return True
+        if "__pycache__" in path.split("/") or name.endswith((".pyc", ".pyo")):
+            return True
+        if any(_inside(path, root) and self._hooks(path, root) for root in self.roots):
+            return True
+        return new and self._in_the_way(path)
+
+    def _hooks(self, path: str, root: str) -> bool:
+        head = (path[len(root) + 1 :] if root else path).partition("/")[0]
+        stem = head.partition(".")[0]
+        if head.endswith((".pth", ".egg-info", ".dist-info")) or stem in START_UP:
+            return True
+        return stem in RESERVED and not _has_module(self.tree / root, stem)
+
+    def _in_the_way(self, path: str) -> bool:
+        """A file where a protected folder is, or a module that would be imported in place of one."""
+        if any(_inside(top, path) for top in (*self.folders, *self.paths)):
+            return True
+        parts = path.split("/")
+        for depth in range(len(parts)):
+            stem = "/".join((*parts[:depth], parts[depth].partition(".")[0]))
+            if f"{stem}.py" in self.paths and base_state(self.tree, path) is None:
+                return True
+        return False
+
+
+def prepare_official(task: Task, tree: Path) -> Official:
+    """Read the official tests and work out what they protect.
+
+    Raises:
+        VerifyError: If the official tests or the reference solution do not fit the base tree.
+    """
+    tests = task.tests
+    changes = _read(tree, tests.patch, f"official tests of {task.id}")
+    if tests.folder is not None:
+        changes.update(_folder(tests.folder))
+    reference = _read(tree, task.solution_patch, f"reference solution of {task.id}")
+    given = [path.rstrip("/") for path in tests.files]
+    support = [path.rstrip("/") for path in tests.support]
+    files = [path for path in (*changes, *given) if is_test_name(path.rpartition("/")[2])]
+    whole = {path for path in given if path not in files and _is_folder(tree, changes, path)}
+    mixed = set()
+    for path in files:
+        folder = path.rpartition("/")[0]
+        top = _tests_folder(folder)
+        if top and not _holds_the_fix(top, reference):
+            whole.add(top)
+        elif _tests_only(tree, folder) and not _holds_the_fix(folder, reference):
+            whole.add(folder)
+        else:
+            mixed.add(folder)
+    rules = Rules(
+        tree=tree,
+        paths=frozenset((*changes, *given, *support)),
+        folders=tuple(sorted({*whole, *support})),
+        mixed=frozenset(mixed),
+        configured=frozenset(p for path in (*files, *given) for p in ("", *_parents(path), path)),
+        roots=tuple(dict.fromkeys(("", *map(_normal, task.environment.pythonpath)))),
+    )
+    needed = {p: s for p, s in reference.items() if rules.protect(p, new=s is not None)}
+    return Official(
+        changes={**needed, **changes},
+        reference=reference,
+        own_names=tuple(sorted(_importable(tree, rules.roots))),
+        rules=rules,
+    )
+
+
+def _read(tree: Path, patch: bytes, what: str) -> dict[str, FileState | None]:
+    try:
+        return read_patch(tree, patch)
+    except PatchError as error:
+        raise VerifyError(f"{what}: the patch does not apply to the base tree: {error}") from None
+
+
+def _folder(folder: Path) -> dict[str, FileState | None]:
+    found: dict[str, FileState | None] = {}
+    for here, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in (*names, *(f for f in folders if os.path.islink(os.path.join(here, f)))):
+            path = check_path(os.path.relpath(os.path.join(here, name), folder))
+            if (state := base_state(folder, path)) is not None:
+                found[path] = state
+    if not found:
+        raise VerifyError(f"the folder of the official tests is empty or missing: {folder}")
+    return found
+
+
+def _tests_folder(folder: str) -> str:
+    """The folder of tests that `folder` is in: `tests` for `tests/unit`; empty when there is none."""
+    parts = folder.split("/")
+    for depth in range(len(parts), 0, -1):
+        if parts[depth - 1] in _TEST_FOLDERS:
+            return "/".join(parts[:depth])
+    return ""
+
+
+def _holds_the_fix(folder: str, reference: Changes) -> bool:
+    sources = (p for p in reference if p.endswith(".py") and not is_test_name(_name(p)))
+    return any(_inside(path, folder) for path in sources)
+
+
+def _tests_only(tree: Path, folder: str) -> bool:
+    if not folder:
+        return False
+    try:
+        names = [name for name in os.listdir(tree / folder) if name.endswith(".py")]
+    except OSError:
+        return True  # the official tests bring the folder
+    return all(is_test_name(name) or name == "__init__.py" for name in names)
+
+
+def _is_folder(tree: Path, changes: Changes, path: str) -> bool:
+    return (tree / path).is_dir() or any(_inside(p, path) and p != path for p in changes)
+
+
+def _importable(tree: Path, roots: tuple[str, ...]) -> Iterator[str]:
+    for root in roots:
+        try:
+            names = os.listdir(tree / root)
+        except OSError:
+            continue
+        yield from (name.partition(".")[0] for name in names if not name.startswith("."))
+
+
+def _has_module(folder: Path, name: str) -> bool:
+    return (folder / name).is_dir() or (folder / f"{name}.py").is_file()
+
+
+def _inside(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(folder + "/")
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:n]) for n in range(1, len(parts))]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _normal(folder: str) -> str:
+    plain = os.path.normpath(folder)
+    return "" if plain == "." else plain

@@ -1,0 +1,259 @@
+"""Runs pytest on a work tree and writes down, signed, what became of every test.
+
+This file is copied into a sandbox and run there by the task's own Python (3.6 and newer) with the
+task's own pytest (3.10 and newer): it imports nothing of this package.
+
+    PYTHON -s -B reporter.py job.json
+
+- The job holds the key of the signature. It is deleted before anything of the repository is imported.
+- What this file needs, pytest included, is imported before the work tree can be, so that a `json.py` or
+  `pytest.py` in the repository takes nobody's place. Only where pytest itself, or something that it is
+  made of, is what the repository holds does the work tree come first.
+- Beside the tests of each file it runs a sentinel that must fail: what turns failures into passes turns
+  this one too.
+- A test has passed when its call passed and nothing else of it failed. Attempts that a rerun plugin of
+  the task calls `rerun` do not count; otherwise the worst of several results does.
+- The process ends at once after the report: exit hooks of the repository have no say.
+
+The report is a line with the HMAC-SHA256 of the rest, then JSON. Code under test runs in this process, so
+a patch that is written against this very file can forge it; nothing run in one process can prevent that.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file
+
+import hmac
+import importlib.util
+import json
+import os
+
+UNUSABLE = 86
+"""Exit code when pytest cannot be run at all."""
+_SEVERITY = ("passed", "xpassed", "skipped", "xfailed", "error", "failed")
+_MESSAGE_CHARS = 2000
+
+
+def _text(value):
+    """Text that any JSON reader takes: no lone surrogates."""
+    return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _node_id(node_id):
+    """As every pytest prints it: old ones keep a `()` for the instance of a class."""
+    return _text(node_id).replace("::()::", "::")
+
+
+def _message(report):
+    longrepr = getattr(report, "longrepr", None)
+    if isinstance(longrepr, tuple) and len(longrepr) == 3:
+        longrepr = longrepr[2]
+    crash = getattr(longrepr, "reprcrash", None)
+    try:
+        text = _text(getattr(crash, "message", None) or longrepr or "")
+    except Exception as error:
+        text = "no message: " + type(error).__name__
+    return text.strip()[:_MESSAGE_CHARS]
+
+
+def _status(report):
+    """What one phase of a test says about it; None when it says nothing."""
+    if report.outcome not in ("passed", "failed", "skipped"):
+        return None
+    if report.outcome == "failed":
+        return "failed" if report.when == "call" else "error"
+    if hasattr(report, "wasxfail"):
+        if report.outcome == "skipped":
+            return "xfailed"
+        return "xpassed" if report.when == "call" else None
+    if report.outcome == "skipped":
+        return "skipped"
+    return "passed" if report.when == "call" else None
+
+
+def _must_fail():
+    assert 1 == 2, "this check of the test harness has to fail"
+
+
+def make_plugin(pytest, name):
+    """The plugin that records. `name` is that of the sentinels; nobody can know it beforehand."""
+
+    class Sentinel(pytest.Item):
+        def runtest(self):
+            _must_fail()
+
+        def repr_failure(self, excinfo, *args, **kwargs):
+            return str(excinfo.value)
+
+        def reportinfo(self):
+            return "sentinel", 0, self.name
+
+    def new(kind, parent, **more):
+        if hasattr(kind, "from_parent"):
+            return kind.from_parent(parent, name=name, **more)
+        return kind(name, parent, **more)
+
+    class Recorder(object):
+        def __init__(self):
+            self.started = False
+            self.tests = {}
+            self.sentinels = {}
+            self.items = []
+            self.errors = []
+            self.collected = []
+            self.failed = 0
+            self.config_file = ""
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_sessionstart(self, session):
+            self.started = True
+            config = session.config
+            path = config.inipath if hasattr(config, "inipath") else config.inifile
+            self.config_file = _text(path or "")
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_collection_modifyitems(self, session, items):
+            yield
+            last = {}
+            bare = False
+            for position, item in enumerate(items):
+                module = item.getparent(pytest.Module) if isinstance(item, pytest.Function) else None
+                if module is None:
+                    bare = True
+                else:
+                    last[module] = position
+            for module, position in sorted(last.items(), key=lambda pair: -pair[1]):
+                sentinel = new(pytest.Function, module, callobj=_must_fail)
+                del sentinel.fixturenames[:]  # the repository's fixtures may not suit it
+                items.insert(position + 1, sentinel)
+                self._expect(sentinel, module.nodeid)
+            if bare:
+                sentinel = new(Sentinel, session)
+                items.append(sentinel)
+                self._expect(sentinel, "")
+
+        def _expect(self, sentinel, place):
+            self.sentinels[sentinel.nodeid] = {"file": _text(place)}
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_collection_finish(self, session):
+            ids = [item.nodeid for item in session.items]
+            self.collected = [_node_id(i) for i in ids if i not in self.sentinels]
+
+        def pytest_collectreport(self, report):
+            if report.failed:
+                self.errors.append([_node_id(report.nodeid), _message(report)])
+
+        def pytest_internalerror(self, excrepr):
+            self.errors.append(["internal error", _text(excrepr)[-_MESSAGE_CHARS:]])
+
+        def pytest_runtest_logreport(self, report):
+            if report.nodeid in self.sentinels:
+                self.sentinels[report.nodeid][report.when] = report.outcome
+                return
+            status = _status(report)
+            if type(report).__name__.lower().startswith("subtest") and status not in ("failed", "error"):
+                status = None  # the test that holds it has a report of its own
+            record = self.tests.setdefault(_node_id(report.nodeid), {"status": None, "seconds": 0.0, "message": ""})
+            record["seconds"] += getattr(report, "duration", 0.0)
+            before = record["status"]
+            if status and (before is None or _SEVERITY.index(status) > _SEVERITY.index(before)):
+                record["status"] = status
+                record["message"] = "" if status == "passed" else _message(report)
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_sessionfinish(self, session):
+            self.failed = session.testsfailed
+
+    return Recorder()
+
+
+def load_pytest(folders, own):
+    """Import pytest from the environment and put the work tree's folders on the path; see the module's text.
+
+    `own` are the names that can be imported from the base tree.
+    """
+    before = set(sys.modules)
+    try:
+        import pytest
+    except ImportError:
+        pytest = None
+    installed = set()
+    for name in set(sys.modules) - before:
+        path = getattr(sys.modules[name], "__file__", None) or ""
+        if "site-packages" in path or "dist-packages" in path:
+            installed.add(name.partition(".")[0])
+    sys.path[:0] = folders
+    if pytest is None or installed.intersection(own):
+        for name in set(sys.modules) - before:
+            if name.partition(".")[0] in installed:
+                del sys.modules[name]
+        importlib.invalidate_caches()
+        import pytest
+    return pytest
+
+
+def run(job):
+    """Run the job's tests and return what is to be reported."""
+    folders = [os.path.abspath(folder) for folder in job["pythonpath"]]
+    has_xdist = "xdist" not in job["own"] and importlib.util.find_spec("xdist") is not None
+    report = {"fault": "", "exit": UNUSABLE, "python": sys.version.split()[0], "tests": {}}
+    try:
+        pytest = load_pytest([os.getcwd()] + folders, job["own"])
+    except BaseException as error:
+        report["fault"] = _text("pytest cannot be imported: %s: %s" % (type(error).__name__, error))
+        return report
+    if folders:
+        os.environ["PYTHONPATH"] = os.pathsep.join(folders)  # for what the tests start
+    plugin = make_plugin(pytest, job["sentinel"])
+    serial = ["-n0", "--dist=no"] if has_xdist else []
+    # options of the base's own configuration that do not fit this environment are given up as a whole
+    for more in (serial, ["-p", "no:xdist", "-o", "addopts="]):
+        arguments = job["before"] + more + job["after"]
+        sys.argv[:] = [os.path.join(os.path.dirname(pytest.__file__), "__main__.py")] + arguments
+        del plugin.errors[:]
+        try:
+            code = int(pytest.main(arguments, plugins=[plugin]))
+        except BaseException as error:
+            plugin.errors.append(["pytest", _text("%s: %s" % (type(error).__name__, error))])
+            code = UNUSABLE
+        if plugin.started:
+            break
+    for key in ("sentinels", "errors", "collected", "failed", "config_file"):
+        report[key] = getattr(plugin, key)
+    ended = {node_id: record for node_id, record in plugin.tests.items() if record["status"]}
+    report.update(tests=ended, exit=code, pytest=_text(pytest.__version__))
+    return report
+
+
+def main():
+    """Read the job, run it, write the report, end the process."""
+    process = os.getpid()
+    with open(sys.argv[1], "rb") as stream:
+        job = json.loads(stream.read().decode("ascii"))
+    os.unlink(sys.argv[1])
+    place = job["report"]
+    signature = hmac.new(bytes.fromhex(job.pop("key")), digestmod="sha256")
+    # tests may leave these replaced
+    getpid, leave, dumps, write = os.getpid, os._exit, json.dumps, os.write
+    open_file, flags = os.open, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+
+    report = run(job)
+    if getpid() != process:  # a child that a test forked came back to here
+        leave(UNUSABLE)
+    try:
+        body = dumps(report).encode("ascii")
+        signature.update(body)
+        data = signature.hexdigest().encode("ascii") + b"\n" + body
+        target = open_file(place, flags, 0o600)
+        while data:
+            data = data[write(target, data) :]
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    finally:
+        leave(report["exit"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Flags of what a patch adds. They are hints for a reader, and say nothing of what was there before."""
+
+import pytest
+
+from gagar_env.changes import FileState
+from gagar_env.flags import MAX_FLAGS, find_flags, is_test_path
+
+HIDDEN = ("tests/test_a.py::TestA::test_rounding[1-a b]", "test_bare")
+
+
+def flags(tree, text, path="pkg/mod.py"):
+    data = text if isinstance(text, bytes) else text.encode()
+    found = find_flags(tree, {path: FileState(data)}, HIDDEN)
+    assert all(f.path == path for f in found)
+    return [f.kind for f in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("class A(int):\n    def __eq__(self, o):\n        return True\n", ["always_equal"]),
+        ("class A:\n    __ne__ = lambda self, o: False\n", ["always_equal"]),
+        ("A = type('A', (int,), {'__eq__': lambda s, o: True})\n", ["always_equal"]),
+        ("class A:\n    def __hash__(self):\n        return 1\n", ["always_equal"]),
+        ("class A:\n    def __eq__(self, o):\n        return self.x == o.x\n", []),
+        ("class A:\n    def __eq__(self, o):\n        return False if o is None else self.x\n", []),
+        ("class A:\n    __hash__ = None\n", []),
+        ("import os\ndef f():\n    os._exit(0)\n", ["exits_process"]),
+        ("from os import _exit as leave\nleave(0)\n", ["exits_process"]),
+        ("import sys\nsys.exit(0)\n", ["exits_process"]),
+        ("raise SystemExit\n", ["exits_process"]),
+        ("import sys\ndef main():\n    sys.exit(0)\n", []),
+        ("import sys\nif __name__ == '__main__':\n    sys.exit(0)\n", []),
+        ("import atexit\natexit.register(print)\n", ["exit_hook"]),
+        ("import pytest\n", ["touches_test_runner"]),
+        ("def f():\n    from _pytest import runner\n", ["touches_test_runner"]),
+        ("__import__('pytest')\n", ["touches_test_runner"]),
+        ("from importlib import import_module\nimport_module('_pytest.runner')\n", ["touches_test_runner"]),
+        ("from unittest import mock\n", ["touches_test_runner"]),
+        ("import sys\nsys._getframe(1)\n", ["inspects_runtime"]),
+        ("from inspect import stack as s\ns()\n", ["inspects_runtime"]),
+        ("import inspect\ninspect.signature(f)\n", []),
+        ("import gc\ngc.get_objects()\n", ["inspects_runtime"]),
+        ("import gc\ngc.collect()\n", []),
+        ("import ctypes\n", ["inspects_runtime"]),
+        ("import sys\nsys.modules['json'] = None\n", ["replaces_modules"]),
+        ("import sys\nsys.modules.update({})\n", ["replaces_modules"]),
+        ("import sys\nsys.meta_path = []\n", ["replaces_modules"]),
+        ("import builtins\nbuiltins.isinstance = f\n", ["replaces_modules"]),
+        ("import os\nos.environ.get('PYTEST_CURRENT_TEST')\n", ["reads_test_environment"]),
+        ("def f(name):\n    return name == 'test_rounding'\n", ["names_hidden_test"]),
+        ("# see test_bare\n", ["names_hidden_test"]),
+        ("x = 'test_rounding_up'\n", []),
+        ("def broken(:\n    PYTEST_CURRENT_TEST\n", ["reads_test_environment"]),
+        ("x = '\\d'\nimport pytest\n", ["touches_test_runner"]),
+    ],
+)
+def test_what_is_flagged(tmp_path, text, kinds):
+    assert flags(tmp_path, text) == kinds
+
+
+def test_only_what_is_new(tmp_path):
+    (tmp_path / "pkg").mkdir()
+    old = "import pytest\n\n\nclass A:\n    def __eq__(self, o):\n        return True\n"
+    (tmp_path / "pkg" / "mod.py").write_text(old)
+    assert flags(tmp_path, old + "x = 1\n") == []
+    assert flags(tmp_path, old.replace("return True", "return 1")) == ["always_equal"]
+
+
+def test_only_in_code_that_is_no_test(tmp_path):
+    for path in ("tests/util.py", "pkg/test_x.py", "conftest.py", "a/test/b.py", "notes.txt"):
+        assert flags(tmp_path, "import pytest\n", path) == []
+    assert not is_test_path("pkg/contest.py")
+    assert find_flags(tmp_path, {"a.py": None, "b.py": FileState(b"pytest", "120000")}, ()) == ()
+
+
+def test_bounded(tmp_path):
+    lines = "".join(f"class A{n}:\n    def __eq__(self, o): return True\n" for n in range(200))
+    assert len(flags(tmp_path, lines)) == MAX_FLAGS
+    assert flags(tmp_path, "(" * 100_000) == []

@@ -1,0 +1,291 @@
+"""`GroupRewardWrapper`: grades groups of episodes as they complete and hands out their advantages."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from gagar_env.envs.group_vector import GroupVectorEnv
+from gagar_env.envs.repo_edit import EPISODE_KEY
+from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport
+from gagar_env.errors import GagarError
+from gagar_env.grading import Grader
+from gagar_env.group import GroupResult, grade_group
+from gagar_env.rollout import GroupDriver, OnStep, Policy
+from gagar_env.tasks.registry import load_task
+from gagar_env.tasks.task import Task
+from gagar_env.wrappers.batches import GroupBatch, GroupMetrics
+from gagar_env.wrappers.lockstep import WAIT, LockstepDriver, let_finished_step
+
+if TYPE_CHECKING:
+    _Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:  # not generic before Gymnasium 1.4
+    _Wrapper = VectorWrapper
+
+logger = logging.getLogger(__name__)
+
+OnExhausted = Literal["short", "skip", "error"]
+
+
+class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
+    """Grades each group when its last member ends.
+
+    Wraps a `GroupVectorEnv`, or a `SyncVectorEnv` or `AsyncVectorEnv` of `RepoEditEnv`, directly or
+    around other wrappers. Autoreset must be disabled: in its other modes a member that ends starts an
+    episode of another group at once, in a new sandbox that nobody asked for.
+
+    By steps: members with the same `group_id` in `info` are one group. (Over Gymnasium's own vector
+    environments `reset` gives all members it resets one new group id, if its options name none.)
+    Each `step` adds to `infos`, with the usual masks `_group_result` and `_advantage`:
+
+    - `group_result`: array of objects, the `GroupResult` at each member of a group that this step
+      completed, else None. Each result comes once.
+    - `advantage`: float array, 0.0 where there is none, and `advantage_valid`: whether it counts. It
+      does not for members of dropped groups and for invalid members.
+
+    Rewards stay those of the tests. By groups: see `collect`.
+
+    Args:
+        env: The vector environment.
+        grader: Ranks the passing members; None leaves the plain group advantages.
+        rollout_deadline_s: For `collect`: seconds for the episodes of a group; what still runs then
+            is cut, unverified.
+        seed: Of schedule and grading.
+        grading: Further arguments of `grade_group`: `base`, `scheme`, `strength`, `preserve`,
+            `deadline_s` (of the grader), ...
+
+    Attributes:
+        metrics: Counts of groups, drops by reason, invalid episodes, fallbacks and seconds.
+
+    Raises:
+        ValueError: If autoreset is not disabled, or an argument of `grade_group` is out of range.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        grader: Grader | None = None,
+        *,
+        rollout_deadline_s: float | None = None,
+        seed: int = 0,
+        **grading: Any,
+    ) -> None:
+        arguments = {"grader": grader, "rollout_deadline_s": rollout_deadline_s, "seed": seed, **grading}
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **arguments)
+        _Wrapper.__init__(self, env)
+        mode = env.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.DISABLED:
+            raise ValueError(
+                f"groups need autoreset_mode DISABLED, got {getattr(mode, 'name', mode)}: "
+                "pass vector_kwargs={'autoreset_mode': AutoresetMode.DISABLED} to make_vec"
+            )
+        _check_grading(seed, grading)
+        self.metrics = GroupMetrics()
+        self._grader = grader
+        self._grading = grading
+        self._rollout_deadline_s = rollout_deadline_s
+        self._seed = seed
+        self._graded = 0
+        self._group_ids = ["" for _ in range(env.num_envs)]
+        self._records: dict[int, Episode] = {}
+        self._since = time.monotonic()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment; groups that are not complete are forgotten by those it resets."""
+        options = dict(options or {})  # gymnasium takes reset_mask out of what it is given
+        if not isinstance(self.env.unwrapped, GroupVectorEnv):
+            options.setdefault("group_id", uuid.uuid4().hex)
+        self._since = time.monotonic()
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for index in np.flatnonzero(infos["_group_id"]):
+            self._group_ids[index] = str(infos["group_id"][index])
+            self._records.pop(int(index), None)
+        return observations, self._add_results(infos, {})
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Step the members that still work, and grade the groups that this completes."""
+        if not isinstance(self.env.unwrapped, GroupVectorEnv):
+            let_finished_step(self.env)
+            actions = tuple(WAIT if action is None else action for action in actions)
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        touched: set[str] = set()
+        for index, record in enumerate(infos[EPISODE_KEY]):
+            if record is not None and index not in self._records:
+                self._records[index] = record
+                touched.add(self._group_ids[index])
+        results: dict[int, tuple[GroupResult, int]] = {}
+        for group_id in sorted(touched):
+            members = [i for i, known in enumerate(self._group_ids) if known == group_id]
+            if not all(i in self._records for i in members):
+                continue
+            self.metrics.rollout_s += time.monotonic() - self._since
+            episodes = tuple(self._records[i] for i in members)
+            result = self._grade(episodes, self._task_of(members[0]), self._graded)
+            results |= {index: (result, place) for place, index in enumerate(members)}
+            self._since = time.monotonic()
+        return observations, rewards, terminations, truncations, self._add_results(infos, results)
+
+    def collect(
+        self,
+        policy: Policy,
+        n_groups: int,
+        *,
+        tasks: Sequence[str | Task] | None = None,
+        max_attempts: int | None = None,
+        on_exhausted: OnExhausted = "short",
+        on_step: OnStep | None = None,
+    ) -> Iterator[GroupBatch]:
+        """Run groups until `n_groups` are kept, each handed out as soon as it is graded.
+
+        A group that is dropped (all passed, all failed, too few valid) is replaced by the next of the
+        schedule, at most `max_attempts` groups in all. No more groups are at work than are still
+        missing. Over a `GroupVectorEnv`, its groups run at the same time and every member at its own
+        pace, also while the caller works on a batch; the order of the batches then is that of their
+        ends. Leaving the loop early cuts what still runs.
+
+        Args:
+            policy: Who acts.
+            n_groups: Groups with a learning signal that are wanted.
+            tasks: Taken in turn; by default those of the environment.
+            max_attempts: Default 4 times `n_groups`.
+            on_exhausted: At `max_attempts`: `short` ends with what there is, `skip` gives either all
+                `n_groups` or none (it hands them out at the end), `error` raises after the last.
+            on_step: Told of every step, over a `GroupVectorEnv`.
+
+        Raises:
+            GagarError: With `on_exhausted="error"`.
+            TaskError: If a task is unknown or broken.
+            ValueError: If an argument is out of range.
+        """
+        limit = 4 * n_groups if max_attempts is None else max_attempts
+        if n_groups < 1 or limit < 1 or on_exhausted not in ("short", "skip", "error"):
+            raise ValueError(
+                "collect needs n_groups and max_attempts of 1 or more and on_exhausted 'short', "
+                f"'skip' or 'error'; got {n_groups}, {limit}, {on_exhausted!r}"
+            )
+        chosen = [self._task_of(0)] if tasks is None else list(tasks)
+        if tasks is None and isinstance(base := self.env.unwrapped, GroupVectorEnv):
+            chosen = list(base.tasks)
+        schedule = [task if isinstance(task, Task) else load_task(task) for task in chosen]
+        if not schedule:
+            raise ValueError("collect needs at least one task")
+        return self._collect(policy, n_groups, schedule, limit, on_exhausted, on_step)
+
+    def _collect(
+        self,
+        policy: Policy,
+        n_groups: int,
+        tasks: Sequence[Task],
+        limit: int,
+        on_exhausted: OnExhausted,
+        on_step: OnStep | None,
+    ) -> Iterator[GroupBatch]:
+        base = self.env.unwrapped
+        driver: GroupDriver | LockstepDriver
+        if isinstance(base, GroupVectorEnv):
+            driver = GroupDriver(base, policy, deadline_s=self._rollout_deadline_s, on_step=on_step)
+            free = list(range(base.num_groups))
+        else:
+            driver = LockstepDriver(self.env, policy, deadline_s=self._rollout_deadline_s)
+            free = [0]
+        at_work: dict[int, int] = {}
+        held: list[GroupBatch] = []
+        attempt = kept = 0
+        try:
+            while kept < n_groups:
+                while free and attempt < limit and kept + len(at_work) < n_groups:
+                    group = free.pop(0)
+                    driver.start(group, task=tasks[attempt % len(tasks)], seed=self._seed_of(attempt))
+                    at_work[group] = attempt
+                    attempt += 1
+                if not at_work:
+                    break
+                started = time.monotonic()
+                group, found = driver.wait()
+                self.metrics.rollout_s += time.monotonic() - started
+                number = at_work.pop(group)
+                free.append(group)
+                task, episodes = tasks[number % len(tasks)], tuple(found)
+                result = self._grade(episodes, task, number)
+                if not result.kept:
+                    continue
+                kept += 1
+                batch = GroupBatch(
+                    result=result,
+                    episodes=episodes,
+                    task=task,
+                    attempt=number,
+                    seed=self._seed_of(number),
+                )
+                if on_exhausted == "skip":
+                    held.append(batch)
+                else:
+                    yield batch
+        finally:
+            driver.stop()
+        if kept == n_groups:
+            yield from held
+            return
+        self.metrics.exhausted += 1
+        dropped = ", ".join(f"{n} {reason}" for reason, n in sorted(self.metrics.dropped.items()))
+        line = f"{kept} of {n_groups} groups kept after {limit} attempts (dropped so far: {dropped or 'none'})"
+        logger.warning(line)
+        if on_exhausted == "error":
+            raise GagarError(f"{line}: give easier or harder tasks, or raise max_attempts")
+
+    def _grade(self, episodes: tuple[Episode, ...], task: Task, number: int) -> GroupResult:
+        started = time.monotonic()
+        result = grade_group(episodes, self._grader, task=task, seed=self._seed_of(number), **self._grading)
+        self._graded += 1
+        self.metrics.grading_s += time.monotonic() - started
+        self.metrics.count(result, episodes)
+        return result
+
+    def _seed_of(self, number: int) -> int:
+        """Seed of a group: 31 bits from the wrapper's seed and the group's number."""
+        return int(np.random.SeedSequence((self._seed, number)).generate_state(1)[0] >> 1)
+
+    def _task_of(self, index: int) -> Task:
+        base: Any = self.env.unwrapped
+        if isinstance(base, GroupVectorEnv):
+            return base.tasks[index // base.group_size]
+        task: Task = base.get_attr("task")[index]
+        return task
+
+    def _add_results(self, infos: dict[str, Any], results: dict[int, tuple[GroupResult, int]]) -> dict[str, Any]:
+        number = self.env.num_envs
+        objects = np.full(number, None, dtype=object)
+        advantage = np.zeros(number, dtype=np.float64)
+        valid = np.zeros(number, dtype=np.bool_)
+        there = np.zeros(number, dtype=np.bool_)
+        for index, (result, place) in results.items():
+            objects[index], there[index] = result, True
+            valid[index] = result.mask[place]
+            if valid[index]:
+                advantage[index] = result.advantages[place]
+        return {
+            **infos,
+            "group_result": objects,
+            "_group_result": there,
+            "advantage": advantage,
+            "_advantage": there.copy(),
+            "advantage_valid": valid,
+            "_advantage_valid": there.copy(),
+        }
+
+
+def _check_grading(seed: int, grading: dict[str, Any]) -> None:
+    """Find bad settings now, and not when the first group has been run."""
+    common: Any = {"group_id": "check", "task_id": "check", "status": EpisodeStatus.SUBMITTED}
+    pair = [
+        Episode(id=outcome.value, report=TestReport(outcome=outcome), **common)
+        for outcome in (Outcome.PASSED, Outcome.FAILED)
+    ]
+    grade_group(pair, None, seed=seed, **grading)
