@@ -182,9 +182,9 @@ def _judge(node: ast.AST, origins: dict[str, str], at_import: frozenset[ast.AST]
     elif isinstance(node, ast.Call):
         yield from _called(node, origins)
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        name = _dotted(node.value, origins)
-        if name in _REPLACED:
-            yield "replaces_modules", name
+        written = _dotted(node.value, origins)
+        if written in _REPLACED:
+            yield "replaces_modules", written
 
 
 def _imported(module: str) -> Iterator[tuple[str, str]]:

@@ -40,9 +40,7 @@ class UnicodeText(Space[str]):
         seed: int | np.random.Generator | None = None,
     ) -> None:
         if min_length < 0 or (max_length is not None and max_length < min_length):
-            raise ValueError(
-                f"text lengths must be 0 <= min <= max, got {min_length} and {max_length}"
-            )
+            raise ValueError(f"text lengths must be 0 <= min <= max, got {min_length} and {max_length}")
         self.min_length = int(min_length)
         self.max_length = None if max_length is None else int(max_length)
         super().__init__(shape=None, dtype=str, seed=seed)
@@ -66,9 +64,7 @@ class UnicodeText(Space[str]):
                 mask.
         """
         if mask is not None or probability is not None:
-            raise ValueError(
-                "UnicodeText has no character set: sample() takes no mask or probability"
-            )
+            raise ValueError("UnicodeText has no character set: sample() takes no mask or probability")
         high = MAX_SAMPLE_CHARS if self.max_length is None else self.max_length
         high = max(self.min_length, min(MAX_SAMPLE_CHARS, high))
         size = int(self.np_random.integers(self.min_length, high + 1))

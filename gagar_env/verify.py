@@ -28,7 +28,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gagar_env import provision as provisioning
 from gagar_env.changes import Changes, FileState
 from gagar_env.episode import Flag, Outcome, TestReport
 from gagar_env.errors import GagarError, PatchError, TaskError, VerifyError
@@ -44,6 +43,7 @@ from gagar_env.flags import find_flags
 from gagar_env.official import Official, prepare_official
 from gagar_env.patch import normalise, read_patch
 from gagar_env.provision import Provision
+from gagar_env.provision import provision as provision_task
 from gagar_env.sandbox import open_sandbox
 from gagar_env.sandbox.base import ExecResult
 from gagar_env.tasks.task import Task
@@ -82,7 +82,7 @@ class Verifier:
         sandbox: str = "auto",
         attempts: int = 2,
         zero_flags: frozenset[str] = frozenset(),
-        provision: Callable[[Task], Provision] = provisioning.provision,
+        provision: Callable[[Task], Provision] = provision_task,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gagar_env.environments import prepare_environment
+from gagar_env.errors import EnvironmentBuildError
 from gagar_env.sandbox import why_unavailable
+from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Environment, RepoSource, Task, Tests
 
 KINDS = ("process", "bwrap")
@@ -21,8 +24,22 @@ FILES = {
 
 
 @pytest.fixture(scope="session")
-def tiny_task(tmp_path_factory) -> Task:
-    """A calculator that subtracts where it should add. It runs in the interpreter of these tests."""
+def lean_environment() -> Environment:
+    """The environment of the built-in tasks: pytest alone starts three times faster than with the plug-ins of this run.
+
+    Where it cannot be built, without a package index say, the interpreter of these tests does.
+    """
+    lean = load_task("ledger-rounding").environment.model_copy(update={"pythonpath": ()})
+    try:
+        prepare_environment(lean)
+    except EnvironmentBuildError:
+        return Environment(python=sys.executable)
+    return lean
+
+
+@pytest.fixture(scope="session")
+def tiny_task(tmp_path_factory, lean_environment) -> Task:
+    """A calculator that subtracts where it should add."""
     root: Path = tmp_path_factory.mktemp("tiny")
     for name, text in FILES.items():
         path = root / name
@@ -32,7 +49,7 @@ def tiny_task(tmp_path_factory) -> Task:
         id="tiny-add",
         problem_statement="add(2, 3) gives -1, it should give 5.",
         repo=RepoSource(kind="tree", path=root / "repo"),
-        environment=Environment(python=sys.executable),
+        environment=lean_environment,
         tests=Tests(
             files=("test_calc.py",),
             fail_to_pass=("test_calc.py::test_add",),

@@ -103,9 +103,7 @@ def _said(exit_code: int, text: str) -> ExecResult:
     return ExecResult(exit_code=exit_code, output=text.encode() + b"\n")
 
 
-def _put(
-    sandbox: Sandbox, path: str, data: bytes, done: str, timeout_s: float, *, before: str = ""
-) -> ExecResult:
+def _put(sandbox: Sandbox, path: str, data: bytes, done: str, timeout_s: float, *, before: str = "") -> ExecResult:
     """Write `data` from inside of the sandbox. Mode and owner of an existing file stay."""
     source = sandbox.write_scratch("edit-new", data)
     script = f"{before}\ncat -- {shlex.quote(source)} > {shlex.quote(path)}"

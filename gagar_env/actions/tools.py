@@ -69,9 +69,7 @@ class ToolsFormat:
     def parse(self, text: str) -> object:
         """See `ActionFormat.parse`."""
         try:
-            call = json.loads(
-                _payload(text), object_pairs_hook=_no_repeats, parse_constant=_no_constant
-            )
+            call = json.loads(_payload(text), object_pairs_hook=_no_repeats, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
             problem = " ".join(str(error).split())[:200]
             return _bad(f"The action is not one JSON object: {problem}", "bash")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -23,6 +24,24 @@ from gagar_env.verify import Verifier
 logger = logging.getLogger(__name__)
 
 MAX_ACTION_CHARS = 1_000_000
+
+
+class _Slots:
+    """As many verifications at one time as there are processors.
+
+    Tests have a time limit: dozens of them at once would run into it by crowding, and that would look
+    like a failure of the agent.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+        os.register_at_fork(after_in_child=self.renew)  # a fork copies slots that nobody gives back
+
+    def renew(self) -> None:
+        self.free = threading.BoundedSemaphore(os.cpu_count() or 1)
+
+
+_slots = _Slots()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +214,9 @@ class Attempt:
             reason = f"patch refused: it has {len(patch)} bytes, the limit is {limit}"
             report, patch = TestReport(outcome=Outcome.FAILED, reason=reason), b""
         elif verify and self._rules.verifier is not None:
-            report = self._rules.verifier.verify(self.task, patch)
+            with _slots.free:
+                if self.episode is None:  # cut while it waited
+                    report = self._rules.verifier.verify(self.task, patch)
         return Work(
             patch=patch,
             dropped=capture.dropped,

@@ -16,18 +16,16 @@ from gagar_env.errors import SandboxClosedError, SandboxError
 from gagar_env.sandbox._wire import receive, send
 
 _lock = threading.Lock()
-_launcher: tuple[int, subprocess.Popen[bytes], socket.socket] | None = None
+_launcher: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
 
 def _connection() -> socket.socket:
-    """Socket of this process's launcher, started when it is first needed, and anew after a fork."""
+    """Socket of this process's launcher, started when it is first needed."""
     global _launcher
-    if _launcher is not None and _launcher[0] == os.getpid() and _launcher[1].poll() is None:
-        return _launcher[2]
+    if _launcher is not None and _launcher[0].poll() is None:
+        return _launcher[1]
     if _launcher is not None:
-        _launcher[2].close()
-        if _launcher[0] != os.getpid():
-            _launcher[1].returncode = 0  # the parent's child: not ours to wait for
+        _launcher[1].close()
     ours, theirs = socket.socketpair()
     script = str(Path(__file__).with_name("_launcher.py"))
     child = subprocess.Popen(
@@ -39,8 +37,22 @@ def _connection() -> socket.socket:
         cwd="/",
     )
     theirs.close()
-    _launcher = (os.getpid(), child, ours)
+    _launcher = (child, ours)
     return ours
+
+
+def _forget_launcher() -> None:
+    """After a fork: the launcher is the parent's, and so may be a lock that was held at that moment."""
+    global _lock, _launcher
+    _lock = threading.Lock()
+    if _launcher is not None:
+        child, connection = _launcher
+        connection.close()
+        child.returncode = 0  # not ours to wait for
+        _launcher = None
+
+
+os.register_at_fork(after_in_child=_forget_launcher)
 
 
 @atexit.register
@@ -48,10 +60,10 @@ def stop_launcher() -> None:
     """Close the launcher of this process; holders end with their own sandboxes."""
     global _launcher
     with _lock:
-        if _launcher is not None and _launcher[0] == os.getpid():
-            _launcher[2].close()
+        if _launcher is not None:
+            _launcher[1].close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                _launcher[1].wait(timeout=5)
+                _launcher[0].wait(timeout=5)
         _launcher = None
 
 

@@ -1,14 +1,14 @@
-"""Tiny tasks for the verifier and the attacks on it; they need no package index."""
+"""Tiny tasks for the verifier and the attacks on it."""
 
 import os
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gagar_env.bases import Base
 from gagar_env.changes import FileState
-from gagar_env.environments import BuiltEnvironment
+from gagar_env.environments import BuiltEnvironment, prepare_environment
 from gagar_env.patch import make_patch
 from gagar_env.provision import Provision
 from gagar_env.sandbox.base import SandboxSpec, sandbox_owner
@@ -54,7 +54,7 @@ def _states(files):
 
 
 class Arena:
-    """Tiny tasks, and a verifier for them that takes the interpreter of this very run as environment.
+    """Tiny tasks, and a verifier for them.
 
     By default a task is a calculator that subtracts where it should add.
     """
@@ -62,8 +62,9 @@ class Arena:
     fix = FIX
     base_files = BASE
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, built: BuiltEnvironment) -> None:
         self._root = root
+        self._built = built
         self._number = 0
         self._ready = {}
 
@@ -93,13 +94,9 @@ class Arena:
             environment=Environment(**{**settings, **(environment or {})}),
             solution_patch=make_patch(tree, reference),
         )
-        python = task.environment.python or sys.executable
-        built = BuiltEnvironment(
-            python=python,
-            bin=os.path.dirname(sys.executable),
-            expose=(sys.prefix, sys.base_prefix),
-            key="here",
-        )
+        built = self._built
+        if task.environment.python:
+            built = replace(built, python=task.environment.python)
         spec = SandboxSpec(
             tree=tree,
             env=task.environment.variables,
@@ -120,5 +117,5 @@ class Arena:
 
 
 @pytest.fixture(scope="session")
-def arena(tmp_path_factory):
-    return Arena(tmp_path_factory.mktemp("arena"))
+def arena(tmp_path_factory, lean_environment):
+    return Arena(tmp_path_factory.mktemp("arena"), prepare_environment(lean_environment))

@@ -7,9 +7,10 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def arena(tmp_path_factory):
+def arena(tmp_path_factory, lean_environment):
     path = Path(__file__).parents[1] / "attacks" / "conftest.py"
     spec = importlib.util.spec_from_file_location("attacks_conftest", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Arena(tmp_path_factory.mktemp("arena"))
+    built = module.prepare_environment(lean_environment)
+    return module.Arena(tmp_path_factory.mktemp("arena"), built)

@@ -236,3 +236,40 @@ print("fine")
         env={"PATH": "/usr/bin:/bin"},
     )
     assert done.stdout == "fine\n", done.stderr
+
+
+def test_vec_3_sandboxes_after_a_fork_and_in_many_threads(tree):
+    """A forked child makes a launcher of its own; 24 sandboxes in threads do not mix up their output."""
+    spec = SandboxSpec(tree=tree)
+    outputs: dict[int, bytes] = {}
+
+    def use(number: int) -> None:
+        box = open_sandbox("bwrap", spec)
+        outputs[number] = box.run(f"sleep 0.1; echo {number} > f; cat f", timeout_s=60).output
+        box.close()
+
+    threads = [threading.Thread(target=use, args=(n,)) for n in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outputs == {n: f"{n}\n".encode() for n in range(24)}
+    code = f"""
+import os, sys
+from pathlib import Path
+from gagar_env.sandbox import SandboxSpec, open_sandbox
+box = open_sandbox("bwrap", SandboxSpec(tree=Path({str(tree)!r})))
+pid = os.fork()
+own = open_sandbox("bwrap", SandboxSpec(tree=Path({str(tree)!r})))
+print(own.run("cat pkg/a.py", timeout_s=60).output, flush=True)
+own.close()
+if pid == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+print(box.run("echo parent", timeout_s=60).output)
+box.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "b'a = 1\\n'\nb'a = 1\\n'\nb'parent\\n'\n", done.stderr
