@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/gagar demo
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "" $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -9,13 +9,15 @@ import hmac
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from gagar_env.environments import prepare_environment
+
+LEAN = "lean environment"
 REPORTER = Path(__file__).parents[2] / "gagar_env" / "reporter.py"
-PYTHONS = [sys.executable, *filter(None, os.environ.get("GAGAR_TEST_PYTHONS", "").split(":"))]
+PYTHONS = [LEAN, *filter(None, os.environ.get("GAGAR_TEST_PYTHONS", "").split(":"))]
 KEY = "ab" * 32
 CALC = {"src/calc.py": "def add(a, b):\n    return a - b\n"}
 TESTS = {
@@ -27,9 +29,11 @@ IDS["tests/test_b.py::TestB::test_3"] = "passed"
 FILES = ("tests/test_a.py", "tests/test_b.py")
 
 
-@pytest.fixture(params=PYTHONS, ids=lambda path: Path(path).parents[1].name)
-def report(request, tmp_path):
+@pytest.fixture(params=PYTHONS, ids=lambda path: path if path == LEAN else Path(path).parents[1].name)
+def report(request, tmp_path, lean_environment):
     """Runs the reporter on files and returns what it reports."""
+
+    python = prepare_environment(lean_environment).python if request.param == LEAN else request.param
 
     def run(files, arguments=FILES, *, own=("src", "tests"), before=()):
         work, scratch = tmp_path / "work", tmp_path / "scratch"
@@ -48,7 +52,7 @@ def report(request, tmp_path):
             "after": ["--maxfail=0", *arguments],
         }
         (scratch / "job.json").write_text(json.dumps(job))
-        command = [request.param, "-s", "-B", str(scratch / "reporter.py"), str(scratch / "job.json")]
+        command = [python, "-s", "-B", str(scratch / "reporter.py"), str(scratch / "job.json")]
         environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
         done = subprocess.run(command, cwd=work, env=environment, capture_output=True, timeout=120, check=False)
         assert not (scratch / "job.json").exists()

@@ -9,7 +9,7 @@ import pytest
 
 from larder import ManualClock, TTLCache, memoize
 
-PATIENCE = 3
+PATIENCE = 2
 
 
 class Call(threading.Thread):
