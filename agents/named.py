@@ -1,17 +1,17 @@
-"""Finds a policy or grader by its name, or by where it is defined."""
+"""Makes a policy or grader by its name, or by where it is defined."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from gagar_env.errors import UnknownNameError
+from gagar_env.errors import GagarError, UnknownNameError
 from gagar_env.tasks.faults import did_you_mean
 
 
-def find(what: str, name: str, table: Mapping[str, str]) -> Callable[..., Any]:
-    """The class or function that `name` stands for.
+def make(what: str, name: str, table: Mapping[str, str]) -> Any:
+    """What the class or function that `name` stands for gives when it is called without arguments.
 
     Args:
         what: "policy" or "grader", for messages.
@@ -19,7 +19,7 @@ def find(what: str, name: str, table: Mapping[str, str]) -> Callable[..., Any]:
         table: Name -> `package.module:Name`, so that only what is used is imported.
 
     Raises:
-        UnknownNameError: One line that says which names there are, if there is none.
+        UnknownNameError: One line that says which names there are, if there is none, or why it cannot be made.
     """
     place = name if ":" in name else table.get(name)
     if place is None:
@@ -29,7 +29,16 @@ def find(what: str, name: str, table: Mapping[str, str]) -> Callable[..., Any]:
         )
     module, _, attribute = place.partition(":")
     try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UnknownNameError(f"{what} {name!r} cannot be imported: {error}") from error
-    return found
+        found = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # a module of somebody else may raise anything
+        raise UnknownNameError(f"{what} {name!r} cannot be imported: {_line(error)}") from error
+    try:
+        return found()
+    except GagarError:
+        raise
+    except Exception as error:
+        raise UnknownNameError(f"{what} {name!r} cannot be made: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

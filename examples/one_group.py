@@ -23,9 +23,11 @@ def main() -> None:
     episodes = run_group(arguments.task, SamplingPolicy(), group_size=size, seed=arguments.seed)
     result = grade_group(episodes, RuleGrader())
 
-    print(f"group {'kept' if result.kept else 'dropped: ' + result.reason}")
-    for episode, before, after in zip(episodes, result.advantages_before, result.advantages, strict=True):
-        print(f"{episode.id}  passed={episode.passed!s:5}  {before:+.3f} -> {after:+.3f}")
+    print(f"group {'kept' if result.kept else 'dropped: ' + result.reason.value}")
+    for episode, rank, before, after in zip(
+        episodes, result.ranks, result.advantages_before, result.advantages, strict=True
+    ):
+        print(f"{episode.id}  passed={episode.passed!s:5} rank={rank!s:4} {before:+.3f} -> {after:+.3f}")
     print(f"sum over passing episodes: {result.sum_before:.6f} -> {result.sum_after:.6f}")
 
 

@@ -17,7 +17,7 @@ from gagar_env.errors import EnvironmentBuildError, TaskError
 from gagar_env.interpreters import Interpreter, find_interpreter
 from gagar_env.tasks.task import Environment
 
-_FORMAT = 1
+_FORMAT = 2
 
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\s*\[[^\]]*\])?\s*={2,3}\s*[A-Za-z0-9][A-Za-z0-9.!+_-]*\s*(;.*)?")
 

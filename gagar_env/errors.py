@@ -6,7 +6,7 @@ exceptions are for what stops a caller: broken set-up, a broken harness, wrong a
     GagarError
     ├── TaskError (ValueError)              a task, or the file or folder it comes from, is broken
     │   └── UnknownTaskError                no task of that name; says which ones are near
-    ├── EnvironmentBuildError (RuntimeError) a task's interpreter or requirements cannot be set up
+    ├── EnvironmentBuildError (RuntimeError) what tasks need is not to be had here: Python, packages, git, a cache
     ├── SandboxError (RuntimeError)         the sandbox itself failed: never the agent's fault
     │   ├── SandboxUnavailableError         this kind does not work on this machine; says what to install
     │   └── SandboxClosedError              used after `close()`
@@ -36,7 +36,10 @@ class UnknownTaskError(TaskError):
 
 
 class EnvironmentBuildError(GagarError, RuntimeError):
-    """A task's interpreter or requirements cannot be set up: an infrastructure error, never a failed patch."""
+    """What a task needs is not to be had on this machine: its interpreter, its packages, git, a cache with room.
+
+    An infrastructure error, never a failed patch.
+    """
 
 
 class SandboxError(GagarError, RuntimeError):

@@ -43,6 +43,7 @@ class Evidence:
     Attributes:
         exit_code: As the reporter stated it.
         fault: Why pytest could not be run at all; else empty.
+        shared: What pytest is made of that the work tree holds too: the work may be at fault then.
         config_file: The configuration that pytest used; empty when there was none.
         tests: Record of every test that ended, by node id.
         collected: Ids of all tests that were to run.
@@ -53,6 +54,7 @@ class Evidence:
 
     exit_code: int
     fault: str = ""
+    shared: tuple[str, ...] = ()
     config_file: str = ""
     tests: dict[str, TestRecord]
     collected: tuple[str, ...] = ()
@@ -85,7 +87,7 @@ def read_evidence(data: bytes | None, key: bytes, exit_code: int) -> Evidence:
         raise ReportRefusedError("the test report was not written by the reporter")
     try:
         evidence = _evidence(json.loads(body))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ReportRefusedError("the test report is malformed") from None
     if evidence.exit_code != exit_code:
         stated = evidence.exit_code
@@ -97,6 +99,7 @@ def _evidence(content: dict[str, Any]) -> Evidence:
     return Evidence(
         exit_code=content["exit"],
         fault=_line(content["fault"]),
+        shared=tuple(content.get("shared", ())),
         config_file=content.get("config_file", ""),
         tests={
             node_id: TestRecord(

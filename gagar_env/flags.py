@@ -14,6 +14,7 @@ are flags for a record: they never change an outcome by themselves, and their ab
 | `replaces_modules` | writes to `sys.modules`, `builtins` or the import system |
 | `reads_test_environment` | `PYTEST_CURRENT_TEST` and its kin |
 | `names_hidden_test` | the name of a hidden test |
+| `not_read` | source too large to look at |
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import os
 import re
 import threading
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -33,8 +35,11 @@ from gagar_env.test_ids import function_name
 
 MAX_FLAGS = 50
 _MAX_SOURCE_BYTES = 1_000_000
+_MAX_READ_BYTES = 3_000_000
+"""Of all files together: this runs in the trainer."""
 _COMPARISONS = frozenset({"__eq__", "__ne__", "__hash__"})
 _RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "unittest"})
+_WORD = re.compile(r"\w+")
 _ENVIRONMENT = re.compile(r"PYTEST_CURRENT_TEST|PYTEST_VERSION|PYTEST_XDIST_WORKER")
 _CALLS = {
     "os._exit": "exits_process",
@@ -62,22 +67,28 @@ def find_flags(tree: Path, changes: Changes, hidden_ids: Iterable[str]) -> tuple
     """
     names = frozenset(name for name in map(function_name, hidden_ids) if name.startswith("test"))
     found: list[Flag] = []
-    for path, state in sorted(changes.items()):
+    left = _MAX_READ_BYTES
+    small_first = sorted(changes.items(), key=lambda item: (len(item[1].data) if item[1] else 0, item[0]))
+    for path, state in small_first:
         if state is None or not path.endswith((".py", ".pyi", ".pyx")) or is_test_path(path):
             continue
-        if state.mode == "120000" or len(state.data) > _MAX_SOURCE_BYTES:
+        if state.mode == "120000":
+            continue
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        left -= len(state.data)
+        if len(state.data) > _MAX_SOURCE_BYTES or left < 0:
+            found.append(Flag(kind="not_read", path=shown, detail=f"{len(state.data)} bytes of source"))
             continue
         before = base_state(tree, path)
         old = frozenset(before.data.splitlines()) if before else frozenset()
         lines = state.data.splitlines()
         new = frozenset(number for number, line in enumerate(lines, 1) if line not in old)
-        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
         seen = set()
         for kind, line, what in _look(state.data, new, names):
             if (kind, what) not in seen:
                 seen.add((kind, what))
                 found.append(Flag(kind=kind, path=shown, detail=f"line {line}: {what}"))
-    return tuple(found[:MAX_FLAGS])
+    return tuple(sorted(found, key=lambda flag: flag.path)[:MAX_FLAGS])
 
 
 def is_test_path(path: str) -> bool:
@@ -93,20 +104,20 @@ def is_test_name(name: str) -> bool:
 
 def _look(source: bytes, new: frozenset[int], names: frozenset[str]) -> Iterator[tuple[str, int, str]]:
     lines = source.decode("utf-8", "backslashreplace").splitlines()
-    words = re.compile(r"\b(?:" + "|".join(map(re.escape, sorted(names))) + r")\b") if names else None
     for number in sorted(new):
         line = lines[number - 1] if number <= len(lines) else ""
         if match := _ENVIRONMENT.search(line):
             yield "reads_test_environment", number, match[0]
-        if words and (match := words.search(line)):
-            yield "names_hidden_test", number, match[0]
+        if named := next((word for word in _WORD.findall(line) if word in names), ""):
+            yield "names_hidden_test", number, named
     parsed = _parse(source)
     if parsed is None:
         return
     origins = _origins(parsed)
     at_import = _at_import(parsed)
+    added = sorted(new)
     for node in ast.walk(parsed):
-        if isinstance(node, (ast.stmt, ast.expr)) and _touched(node, new):
+        if isinstance(node, (ast.stmt, ast.expr)) and _touched(node, added):
             for kind, what in _judge(node, origins, at_import):
                 yield kind, node.lineno, what
 
@@ -120,8 +131,9 @@ def _parse(source: bytes) -> ast.Module | None:
             return None
 
 
-def _touched(node: ast.stmt | ast.expr, new: frozenset[int]) -> bool:
-    return any(n in new for n in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+def _touched(node: ast.stmt | ast.expr, added: list[int]) -> bool:
+    place = bisect_left(added, node.lineno)
+    return place < len(added) and added[place] <= (node.end_lineno or node.lineno)
 
 
 def _origins(tree: ast.Module) -> dict[str, str]:
@@ -223,7 +235,7 @@ def _comparisons(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for part in node.body:
         if isinstance(part, ast.FunctionDef) and part.name in _COMPARISONS:
             returns = [n.value for n in ast.walk(part) if isinstance(n, ast.Return)]
-            if returns and all(isinstance(value, ast.Constant) for value in returns):
+            if returns and not any(_depends(value) for value in returns):
                 yield "always_equal", f"{node.name}.{part.name}"
         elif isinstance(part, ast.Assign) and _constant(part.value):
             for target in part.targets:
@@ -232,4 +244,12 @@ def _comparisons(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _constant(node: ast.AST) -> bool:
-    return isinstance(node, ast.Lambda) and isinstance(node.body, ast.Constant)
+    return isinstance(node, ast.Lambda) and not _depends(node.body)
+
+
+def _depends(value: ast.expr | None) -> bool:
+    """Whether what is returned can depend on the arguments: `True`, `1 == 1` and `bool("x")` cannot."""
+    if value is None:
+        return True
+    names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+    return not names <= {"bool", "int", "len"}

@@ -1,15 +1,22 @@
-"""Git on the trusted side: plain plumbing that reads no configuration of the user, and runs no hook, filter or helper.
+"""The real `git`, on the trusted side: the one place that builds its environment and runs it.
 
-Only for repositories that no agent touched.
+Plain plumbing on git directories that are named outright, so that git neither searches for a repository nor minds who
+owns it. It reads no configuration of the user or the machine, and runs no hook, filter or helper. Only for repositories
+that no agent touched: `git` for those that base trees come from and are; `patch_git` for empty ones of our own, made by
+`make_git_dir`, in which patches are made and read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gagar_env.errors import EnvironmentBuildError, TaskError
+from gagar_env.errors import EnvironmentBuildError, PatchError, TaskError, VerifyError
 
 IDENTITY = ("gagar-env", "gagar-env@localhost")
 COMMIT_TIME = 1577836800  # 2020-01-01: one base tree, one commit id, wherever it is made
@@ -18,7 +25,7 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
     "HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -35,42 +42,86 @@ _ENVIRONMENT = {
 _OFF = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
     *("-c", "core.attributesFile=/dev/null", "-c", "commit.gpgSign=false"),
-    *("-c", "core.excludesFile=/dev/null", "-c", "core.quotePath=false"),
+    *("-c", "core.excludesFile=/dev/null"),
 )
+
+_PATCH_CONFIG = b"""[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tfilemode = true
+\tsymlinks = true
+\tautocrlf = false
+\tprotectNTFS = false
+\tprotectHFS = false
+\tcompression = 0
+\tfsync = none
+[fastimport]
+\tunpackLimit = 1
+"""
+# Attributes in `info/attributes` beat every `.gitattributes` file of a work tree.
+_PATCH_ATTRIBUTES = b"* !diff -text !eol -ident -filter -working-tree-encoding !merge -whitespace\n"
+
+_PATCH_LIMITS = {resource.RLIMIT_AS: 2 << 30, resource.RLIMIT_CPU: 120}
+"""A small patch can hold gigabytes: git ends itself then, not the trainer."""
+_MACHINE = (b"No space left on device", b"Disk quota exceeded", b"Too many open files", b"Read-only file system")
+"""What git says where the machine is at fault, not the patch."""
 
 
 def git(git_dir: Path, *arguments: str, tree: Path | None = None, data: bytes = b"") -> bytes:
     """Run one git command on the repository `git_dir` and return what it prints.
 
-    The directory is named outright, so that git neither searches for a repository nor minds who owns it.
+    Args:
+        git_dir: Its git directory.
+        arguments: Command line without `git`.
+        tree: Its work tree, for commands that need one.
+        data: Standard input.
 
     Raises:
         TaskError: If it fails, with git's own last line.
         EnvironmentBuildError: If git is not installed.
     """
-    environment = {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)}
-    environment["GIT_DIR"] = str(git_dir)
-    if tree is not None:
-        environment["GIT_WORK_TREE"] = str(tree)
-    try:
-        done = subprocess.run(
-            ["git", *_OFF, *arguments],
-            input=data,
-            capture_output=True,
-            env=environment,
-            cwd=tree or git_dir,
-            check=False,
-            umask=0o022,
-        )
-    except FileNotFoundError:
-        raise EnvironmentBuildError(
-            "git is not installed, or not on PATH: base trees need it (install the package `git`)"
-        ) from None
+    done = _run(arguments, git_dir=git_dir, cwd=tree or git_dir, tree=tree, data=data)
     if done.returncode != 0:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         said = lines[-1] if lines else f"exit code {done.returncode}"
         raise TaskError(f"git {arguments[0]} in {git_dir}: {said}")
     return done.stdout
+
+
+def patch_git(arguments: Sequence[str], *, git_dir: Path, cwd: Path, data: bytes = b"") -> bytes:
+    """Run one git command that makes or reads a patch and return what it prints.
+
+    Args:
+        arguments: Command line without `git`.
+        git_dir: Made by `make_git_dir`.
+        cwd: Working folder.
+        data: Standard input.
+
+    Raises:
+        PatchError: If git refuses, with its reasons on one line.
+        VerifyError: If there is no room for what it writes.
+        EnvironmentBuildError: If git is not installed.
+    """
+    done = _run(arguments, git_dir=git_dir, cwd=cwd, tree=None, data=data, limits=_PATCH_LIMITS)
+    if done.returncode != 0:
+        lines = (line.strip() for line in done.stderr.decode("utf-8", "backslashreplace").splitlines())
+        said = [line.partition(": ")[2] if line.startswith(("error: ", "fatal: ")) else line for line in lines]
+        reasons = "; ".join(dict.fromkeys(line for line in said if line))[:500]
+        if any(sign in done.stderr for sign in _MACHINE):
+            raise VerifyError(f"git {arguments[0]} cannot work on this machine: {reasons}")
+        raise PatchError(reasons or f"git ended with exit code {done.returncode}")
+    return done.stdout
+
+
+def make_git_dir(folder: Path) -> Path:
+    """Make a git directory by hand: cheaper than `git init`, and without its templates."""
+    (folder / "objects").mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "info").mkdir()
+    (folder / "HEAD").write_bytes(b"ref: refs/heads/none\n")
+    (folder / "config").write_bytes(_PATCH_CONFIG)
+    (folder / "info" / "attributes").write_bytes(_PATCH_ATTRIBUTES)
+    return folder
 
 
 def find_git_dir(path: Path) -> Path | None:
@@ -84,3 +135,41 @@ def find_git_dir(path: Path) -> Path | None:
         if (candidate / "HEAD").is_file() and (candidate / "objects").is_dir():
             return candidate
     return None
+
+
+def _run(
+    arguments: Sequence[str],
+    *,
+    git_dir: Path,
+    cwd: Path,
+    tree: Path | None,
+    data: bytes,
+    limits: Mapping[int, int] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    program = shutil.which("git")
+    if program is None:
+        raise EnvironmentBuildError("git is not on PATH: install git")
+    environment = {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "GIT_DIR": str(git_dir)}
+    if tree is not None:
+        environment["GIT_WORK_TREE"] = str(tree)
+    command = [program, *_OFF, *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        env=environment,
+        cwd=cwd,
+        umask=0o022,
+        start_new_session=True,  # a Ctrl-C is for the driver, which ends what it wants ended
+    ) as child:
+        try:
+            for limit, value in (limits or {}).items():  # before it has read anything
+                with contextlib.suppress(OSError, ValueError):  # it ended already, or a lower limit holds
+                    resource.prlimit(child.pid, limit, (value, value))
+            printed, said = child.communicate(data)
+        except BaseException:
+            child.kill()
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, printed, said)

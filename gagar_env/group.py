@@ -61,6 +61,7 @@ def grade_group(
         deadline_s: Seconds for the grader; None sets no limit. What comes later is thrown away.
 
     Raises:
+        TypeError: If they are no episodes.
         ValueError: If the episodes are not one group, or a setting is out of range.
         TaskError: If the task is unknown, or its base tree cannot be made.
         EnvironmentBuildError: If this machine cannot make it.
@@ -72,6 +73,8 @@ def grade_group(
     passed = tuple(episode.passed for episode in members)
     if preserve == "token" and tokens is None:
         tokens = [float(sum(turn.completion_tokens for turn in episode.turns)) for episode in members]
+        if bare := [e.id for e, n in zip(members, tokens, strict=True) if e.passed and not n]:
+            raise ValueError(f"preserve='token' needs `tokens`: episode {bare[0]!r} has no completion tokens recorded")
     count = None if preserve == "episode" or tokens is None else tuple(float(n) for n in tokens)
     before = group_advantages(passed, None, valid=valid, base=base)
     unranked: tuple[int | None, ...] = (None,) * len(members)
@@ -126,7 +129,8 @@ def grade_group(
         weights, after = spread(ranks, verdict.confidence)
         update = {"ranks": ranks, "weights": weights, "advantages": after, "graded": True}
     except Exception as error:
-        fault = " ".join(f"{type(error).__name__}: {error}".split())
+        said = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
+        fault = " ".join(said.split())
         logger.warning("group %s keeps its plain advantages: %s", result.group_id, fault)
         verdict = error.verdict if isinstance(error, _Refused) else _failed(grader, fault)
         update = {"fallback": verdict.error or fault}
@@ -145,6 +149,8 @@ class _Refused(GradingError):
 def _check_group(members: tuple[Episode, ...], task: Task | None) -> None:
     if not members:
         raise ValueError("a group needs at least one episode, got none")
+    if strange := [type(member).__name__ for member in members if not isinstance(member, Episode)]:
+        raise TypeError(f"a group is a sequence of Episode records, got {strange[0]}")
     for name in ("group_id", "task_id"):
         found = sorted({str(getattr(episode, name)) for episode in members})
         if len(found) > 1:
@@ -178,11 +184,11 @@ def _representatives(members: tuple[Episode, ...]) -> dict[str, str]:
 
 def _base_of(task_id: str, task: Task | None) -> tuple[Task, Path]:
     # Late: what only computes advantages needs neither tasks nor base trees.
-    from gagar_env.bases import prepare_base
+    from gagar_env.provision import provision_base
     from gagar_env.tasks.registry import load_task
 
     ready = load_task(task_id) if task is None else task
-    return ready, prepare_base(ready).tree
+    return ready, provision_base(ready).tree
 
 
 def _new_folder(root: Path, group_id: str) -> Path:
@@ -205,6 +211,10 @@ def _ask(grader: Grader, workspace: Workspace, deadline_s: float | None) -> Verd
     verdict: object = _within(grader, workspace, deadline_s)
     if not isinstance(verdict, Verdict):
         raise GradingError(f"grader {_name(grader)!r} returned {type(verdict).__name__}, not a Verdict")
+    try:
+        Verdict.model_validate_json(verdict.model_dump_json())
+    except ValueError as error:
+        raise GradingError(f"the verdict of {_name(grader)!r} cannot be recorded as JSON: {error}") from error
     if verdict.outcome in (VerdictOutcome.FAILED, VerdictOutcome.SKIPPED):
         raise _Refused(verdict)
     return check_verdict(verdict, workspace.passing)

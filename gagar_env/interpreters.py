@@ -86,29 +86,44 @@ def _candidates(wanted: str) -> Iterator[tuple[str, str | None]]:
             yield root, str(folder / "bin" / "python3")
 
 
+def _installation(real: str) -> list[str]:
+    """The folder above `bin`, where it is Python's: a link-free `~/bin/python3` must not expose a home folder."""
+    folder = os.path.dirname(os.path.dirname(real))
+    parts = ("lib/python3*", "lib/libpython3*", "lib64/python3*", "lib64/libpython3*")
+    return [folder] if any(next(Path(folder).glob(part), None) for part in parts) else []
+
+
 def _version_of(folder: Path) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", folder.name)]
 
 
-@functools.lru_cache(maxsize=64)
 def _probe(path: str) -> Interpreter | None:
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     try:
-        done = subprocess.run(
-            [path, "-I", "-c", _PROBE],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-        )
-        version, executable, base, prefix, *bases = json.loads(done.stdout)
+        return _look_at(path)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    if not os.path.exists(base):
+
+
+@functools.lru_cache(maxsize=64)  # what raises is not kept: it may be installed, or the machine less busy, next time
+def _look_at(path: str) -> Interpreter:
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run(
+        [path, "-I", "-c", _PROBE],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    version, executable, base, prefix, *bases = json.loads(done.stdout)
+    base_prefix, minor = bases[0], ".".join(version.split(".")[:2])
+    outside = os.path.join(base_prefix, "bin", f"python{minor}")
+    if prefix != base_prefix and os.path.exists(outside):
+        base = outside  # inside a virtual environment, Python 3.10 names that one's own link as its base
+    elif not os.path.exists(base):
         base = executable
     real = os.path.realpath(base)
     # A relocated or linked installation may lie elsewhere than its prefix says.
-    own = [*bases, os.path.dirname(os.path.dirname(real))]
+    own = [*bases, *_installation(real)]
     folders = [folder for folder in dict.fromkeys(own) if folder not in ("", "/")]
     return Interpreter(version, base, real, prefix, tuple(folders))

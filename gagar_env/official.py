@@ -40,6 +40,7 @@ RESERVED = frozenset(
         *("json", "hmac", "hashlib", "os", "sys", "importlib", "unittest", "types", "typing"),
     }
 )
+_IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
 _TEST_FOLDERS = ("test", "tests")
 
 
@@ -112,19 +113,19 @@ class Rules:
         return new and self._in_the_way(path)
 
     def _hooks(self, path: str, root: str) -> bool:
-        head = (path[len(root) + 1 :] if root else path).partition("/")[0]
-        stem = head.partition(".")[0]
+        head, below, _ = (path[len(root) + 1 :] if root else path).partition("/")
+        stem = _module(head, folder=bool(below))
         if head.endswith((".pth", ".egg-info", ".dist-info")) or stem in START_UP:
             return True
         return stem in RESERVED and not _has_module(self.tree / root, stem)
 
     def _in_the_way(self, path: str) -> bool:
-        """A file where a protected folder is, or a module that would be imported in place of one."""
-        if any(_inside(top, path) for top in (*self.folders, *self.paths)):
+        """A file or link where a protected folder or an import root is, or a module in place of a protected one."""
+        if any(_inside(top, path) for top in (*self.folders, *self.paths, *filter(None, self.roots))):
             return True
         parts = path.split("/")
-        for depth in range(len(parts)):
-            stem = "/".join((*parts[:depth], parts[depth].partition(".")[0]))
+        for depth, part in enumerate(parts):
+            stem = "/".join((*parts[:depth], _module(part, folder=depth < len(parts) - 1)))
             if f"{stem}.py" in self.paths and base_state(self.tree, path) is None:
                 return True
         return False
@@ -227,6 +228,16 @@ def _importable(tree: Path, roots: tuple[str, ...]) -> Iterator[str]:
         except OSError:
             continue
         yield from (name.partition(".")[0] for name in names if not name.startswith("."))
+
+
+def _module(name: str, *, folder: bool) -> str:
+    """The module that a file (or link) or folder of this name can be imported as; empty when none.
+
+    A link has no ending that says what it leads to.
+    """
+    if folder or "." not in name:
+        return name
+    return name.partition(".")[0] if name.endswith(_IMPORTABLE) else ""
 
 
 def _has_module(folder: Path, name: str) -> bool:

@@ -8,20 +8,22 @@ git directory of our own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from gagar_env._git import git, make_git_dir
 from gagar_env.changes import Changes, FileState, check_path
 from gagar_env.errors import PatchError, PathEscapeError
+from gagar_env.gitcommand import make_git_dir, patch_git
 
 _DIFF = (
     *("diff-tree", "-r", "-p", "-U3", "--binary", "--full-index", "--no-color", "--no-ext-diff"),
     *("--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"),
 )
+_MAX_CONTENT_BYTES = 512 * 1024 * 1024
 _LEAVES_THE_TREE = ("beyond a symbolic link", "invalid path")
 
 
@@ -79,7 +81,7 @@ def make_patch(tree: Path, changes: Changes) -> bytes:
     Raises:
         PathEscapeError: If a path is not inside the tree.
         PatchError: If git refuses the changes.
-        VerifyError: If there is no git.
+        EnvironmentBuildError: If git is not installed.
     """
     new = normalise(tree, changes)
     if not new:
@@ -91,13 +93,13 @@ def make_patch(tree: Path, changes: Changes) -> bytes:
     stream.append(b"done\n")
     with tempfile.TemporaryDirectory(prefix="gagar-patch-") as name:
         git_dir = make_git_dir(Path(name, "git"))
-        git(("fast-import", "--quiet"), git_dir=git_dir, cwd=git_dir, data=b"".join(stream))
+        patch_git(("fast-import", "--quiet"), git_dir=git_dir, cwd=git_dir, data=b"".join(stream))
         # git does not apply the renaming of a link whose place a folder takes
         links = {path for path, state in old.items() if state and state.mode == "120000"}
         swapped = any(links.intersection(_parents(path)) for path in new)
         renames = "--no-renames" if swapped else "--find-renames"
         command = (*_DIFF, renames, "refs/heads/old", "refs/heads/new")
-        return git(command, git_dir=git_dir, cwd=git_dir)
+        return patch_git(command, git_dir=git_dir, cwd=git_dir)
 
 
 def patch_paths(patch: bytes) -> tuple[str, ...]:
@@ -106,7 +108,7 @@ def patch_paths(patch: bytes) -> tuple[str, ...]:
     Raises:
         PatchError: If it is no patch.
         PathEscapeError: If a path is not inside the tree.
-        VerifyError: If there is no git.
+        EnvironmentBuildError: If git is not installed.
     """
     patch = _mend(patch)
     if not patch:
@@ -130,7 +132,7 @@ def read_patch(tree: Path, patch: bytes) -> dict[str, FileState | None]:
     Raises:
         PatchError: If it does not apply, with git's reason on one line.
         PathEscapeError: If it would write outside of the tree, into `.git`, or behind a link.
-        VerifyError: If there is no git.
+        EnvironmentBuildError: If git is not installed.
     """
     patch = _mend(patch)
     if not patch:
@@ -150,11 +152,12 @@ def read_patch(tree: Path, patch: bytes) -> dict[str, FileState | None]:
             "-",
         )
         try:
-            git(command, git_dir=git_dir, cwd=work, data=patch)
+            patch_git(command, git_dir=git_dir, cwd=work, data=patch)
         except PatchError as error:
             if any(sign in str(error) for sign in _LEAVES_THE_TREE):
                 raise PathEscapeError(str(error)) from None
             raise
+        _check_size(work, paths)
         new = {path: base_state(work, path) for path in paths}
         for path, state in new.items():
             if state is None and _is_folder(f"{work}/{path}") and not any(_files_below(work, path)):
@@ -182,9 +185,19 @@ def _paths(patch: bytes, git_dir: Path) -> tuple[str, ...]:
     renames = b"\nrename from " in patch or b"\ncopy from " in patch
     for direction in ((), ("-R",)) if renames else ((),):
         command = ("apply", *direction, "--numstat", "-z", "-")
-        listed = git(command, git_dir=git_dir, cwd=git_dir, data=patch)
+        listed = patch_git(command, git_dir=git_dir, cwd=git_dir, data=patch)
         found.update(os.fsdecode(row.split(b"\t", 2)[2]) for row in listed.split(b"\0") if row)
     return tuple(check_path(path) for path in sorted(found))
+
+
+def _check_size(work: Path, paths: tuple[str, ...]) -> None:
+    """Refuse to read what a small patch blew up to."""
+    total = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            total += os.lstat(os.path.join(work, path)).st_size
+    if total > _MAX_CONTENT_BYTES:
+        raise PatchError(f"it makes {total} bytes of content, the limit is {_MAX_CONTENT_BYTES}")
 
 
 def _put(work: Path, path: str, state: FileState | None) -> None:

@@ -52,6 +52,19 @@ _bases: _Once[Base] = _Once()
 _environments: _Once[BuiltEnvironment] = _Once()
 
 
+def provision_base(task: Task, *, on_progress: Progress | None = None) -> Base:
+    """The base tree that `provision` gives `task`, without its environment: for what runs no tests, as grading.
+
+    Raises:
+        TaskError: If the task's source is broken or not known.
+        EnvironmentBuildError: If this machine cannot provide it.
+    """
+    return _bases.get(
+        str(cache_root()) + repr((task.repo, sorted(task.environment.generated_files.items()))),
+        lambda: prepare_base(task, on_progress=on_progress),
+    )
+
+
 def provision(task: Task, *, on_progress: Progress | None = None) -> Provision:
     """Prepare the base tree and the environment of `task`, each once in this process and once in the cache.
 
@@ -65,13 +78,9 @@ def provision(task: Task, *, on_progress: Progress | None = None) -> Provision:
         TaskError: If the task's source or environment is broken or not known.
         EnvironmentBuildError: If this machine cannot provide it.
     """
-    root = str(cache_root())
-    base = _bases.get(
-        root + repr((task.repo, sorted(task.environment.generated_files.items()))),
-        lambda: prepare_base(task, on_progress=on_progress),
-    )
+    base = provision_base(task, on_progress=on_progress)
     environment = _environments.get(
-        root + task.environment.model_dump_json(exclude={"generated_files", "pythonpath", "variables"}),
+        str(cache_root()) + task.environment.model_dump_json(exclude={"generated_files", "pythonpath", "variables"}),
         lambda: prepare_environment(task.environment, on_progress=on_progress),
     )
     limits = task.limits

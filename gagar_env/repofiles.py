@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import lzma
 import os
 import re
 import shutil
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,10 @@ LEFT_OUT = frozenset(
     }
 )
 
+_UNPACKABLE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
+    RuntimeError,  # zipfile: it is encrypted, or compressed in a way that is not known here
+)
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -114,8 +120,8 @@ def export_archive(source: Path, tree: Path, where: str) -> None:
     """
     try:
         members = list(_zipped(source) if zipfile.is_zipfile(source) else _tarred(source, where))
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise TaskError(f"{where}: {source.name} cannot be unpacked: {error}") from None
+    except _UNPACKABLE as error:
+        raise TaskError(f"{where}: {source.name} cannot be unpacked: {' '.join(str(error).split())}") from None
     tops = {member.name.partition("/")[0] for member in members}
     strip = len(tops) == 1 and all("/" in m.name or m.kind == "folder" for m in members)
     for member in sorted(members, key=lambda m: m.kind == "link"):

@@ -169,10 +169,10 @@ def make_plugin(pytest, name):
     return Recorder()
 
 
-def load_pytest(folders, own):
+def load_pytest(folders, own, report):
     """Import pytest from the environment and put the work tree's folders on the path; see the module's text.
 
-    `own` are the names that can be imported from the base tree.
+    `own` are the names that can be imported from the base tree. `report` is told which of them pytest needs.
     """
     before = set(sys.modules)
     try:
@@ -185,6 +185,7 @@ def load_pytest(folders, own):
         if "site-packages" in path or "dist-packages" in path:
             installed.add(name.partition(".")[0])
     sys.path[:0] = folders
+    report["shared"] = sorted(installed.intersection(own))
     if pytest is None or installed.intersection(own):
         for name in set(sys.modules) - before:
             if name.partition(".")[0] in installed:
@@ -200,7 +201,7 @@ def run(job):
     has_xdist = "xdist" not in job["own"] and importlib.util.find_spec("xdist") is not None
     report = {"fault": "", "exit": UNUSABLE, "python": sys.version.split()[0], "tests": {}}
     try:
-        pytest = load_pytest([os.getcwd()] + folders, job["own"])
+        pytest = load_pytest([os.getcwd()] + folders, job["own"], report)
     except BaseException as error:
         report["fault"] = _text("pytest cannot be imported: %s: %s" % (type(error).__name__, error))
         return report

@@ -122,7 +122,11 @@ def run_group(
     Raises:
         TaskError: If the task is unknown or broken.
         SandboxUnavailableError: If this kind of sandbox does not work on this machine at all.
+        TypeError: If `policy` is none.
+        ValueError: If an argument is out of range.
     """
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
     env = GroupVectorEnv(task, num_groups=1, group_size=group_size, **env_kwargs)
     driver = GroupDriver(env, policy, deadline_s=deadline_s, on_step=on_step)
     try:
@@ -151,7 +155,7 @@ class GroupDriver:
     Args:
         env: The environment; each of its groups runs one group at a time.
         policy: Who acts.
-        deadline_s: Seconds for a group from its start; what still runs then is cut.
+        deadline_s: Seconds for a group from its start, its task being prepared; what still runs then is cut.
         on_step: Told of every step.
     """
 
@@ -181,9 +185,12 @@ class GroupDriver:
         Raises:
             TaskError: If the task is broken.
             SandboxUnavailableError: If this kind of sandbox does not work on this machine at all.
+            ValueError: If the seed is negative: Gymnasium takes none.
         """
-        started = time.monotonic()
+        if seed < 0:
+            raise ValueError(f"a seed must be 0 or more, got {seed}")
         self._env.start_group(group, task=task)
+        started = time.monotonic()  # an environment that has to be built first takes nothing from the group
         numbers = self._env.members_of(group)
         running = _Running(
             members=[self._env.fresh_member(i) for i in numbers],
@@ -198,8 +205,8 @@ class GroupDriver:
                 name=f"gagar-member-{number}",
                 daemon=True,
             )
-            running.threads.append(thread)
             thread.start()
+            running.threads.append(thread)
 
     def wait(self) -> tuple[int, list[Episode]]:
         """The next group that is complete, with its episodes in the order of members."""
@@ -271,7 +278,8 @@ class PolicyCall:
     def __call__(self, observation: str) -> tuple[str | None, str]:
         """The action, or None with what went wrong."""
         try:
-            self._actor = self._actor or self._start()
+            if self._actor is None:
+                self._actor = self._start()
             action = self._actor.act(observation)
         except Exception as error:
             return None, f"policy {self._policy.name}: {type(error).__name__}: {error}"

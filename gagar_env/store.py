@@ -8,17 +8,19 @@ An episode's file appears whole or not at all. A group's line is written after i
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError
 from gagar_env.group import GroupResult
+
+logger = logging.getLogger(__name__)
 
 
 class RunFolder:
@@ -58,15 +60,25 @@ class RunFolder:
         part.replace(target)
 
     def groups(self) -> Iterator[GroupResult]:
-        """Every group that was written whole; a torn last line is left out."""
-        for line in (self.path / "groups.jsonl").read_bytes().splitlines():
-            with contextlib.suppress(ValidationError):
-                yield GroupResult.model_validate_json(line)
+        """Every group that was written whole; a torn line is left out with a warning."""
+        for number, line in enumerate((self.path / "groups.jsonl").read_bytes().splitlines(), 1):
+            result = _read(line)
+            if result is None:
+                logger.warning("%s/groups.jsonl: line %d is torn and left out", self.path, number)
+            else:
+                yield result
 
     def episode(self, episode_id: str) -> Episode:
         """One episode."""
         return Episode.model_validate_json((self.path / "episodes" / f"{_file_name(episode_id)}.json").read_bytes())
 
 
+def _read(line: bytes) -> GroupResult | None:
+    try:
+        return GroupResult.model_validate_json(line)
+    except ValidationError:
+        return None
+
+
 def _file_name(episode_id: str) -> str:
-    return re.sub(r"[^\w.+-]", "_", episode_id)
+    return quote(episode_id, safe="", errors="surrogatepass")  # two ids, two files

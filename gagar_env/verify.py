@@ -203,7 +203,7 @@ class Verifier:
     @staticmethod
     def _check(task: Task, evidence: Evidence, workdir: str, official: Official) -> None:
         """Find faults of the harness that a report shows."""
-        if evidence.fault and not {"pytest", "_pytest"} & set(official.own_names):
+        if evidence.fault and not evidence.shared and not {"pytest", "_pytest"} & set(official.own_names):
             raise VerifyError(f"environment of {task.id}: {evidence.fault}")
         used = evidence.config_file
         if used and not os.path.normpath(used).startswith(f"{workdir}/"):

@@ -54,6 +54,8 @@ def _fault(loc: tuple[int | str, ...], kind: str, message: str, model: type[Base
     field = ".".join(map(str, loc)) or "the record"
     if kind == "extra_forbidden":
         return f"{field}: unknown field{did_you_mean(str(loc[-1]), _names(model, loc[:-1]))}"
+    if kind == "string_pattern_mismatch" and field == "id":
+        message = "must be letters, digits and . _ + -, with / between parts"
     message = message.removeprefix("Value error, ")
     return f"{field}: {message[:1].lower()}{message[1:]}"
 

@@ -10,6 +10,7 @@ tests/                the hidden tests, mirroring the repository; or tests.patch
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def _check_tests(task: Task, where: str) -> None:
         if not ids:
             raise TaskError(f"{where}: tests.{field}: must not be empty")
     named = (*tests.fail_to_pass, *tests.pass_to_pass)
-    if twice := sorted({test for test in named if named.count(test) > 1}):
+    if twice := sorted(test for test, times in Counter(named).items() if times > 1):
         raise TaskError(f"{where}: tests: {twice[0]!r} is listed twice")
     for field, paths in (("files", tests.files), ("support", tests.support)):
         for path in paths:

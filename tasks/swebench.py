@@ -50,7 +50,7 @@ def task_from_row(
     instance = _string(columns, where, "instance_id", "task_id", "id")
     repo = _string(columns, instance, "repo")
     test_patch = _string(columns, instance, "test_patch")
-    environment = _read(environments).get(instance) if environments is not None else None
+    environment = read_environments(environments).get(instance) if environments is not None else None
     if environment is not None and not isinstance(environment, Mapping):
         raise TaskError(f"{instance}: environment: not an object")
     statement = _string(columns, instance, "problem_statement", "query")
@@ -89,11 +89,16 @@ def environments_beside(path: Path) -> dict[str, Any] | None:
     for name in (f"{path.stem}-envs.json", "environments.json"):
         beside = path.with_name(name)
         if beside.is_file() and beside != path:
-            return dict(_read(beside))
+            return dict(read_environments(beside))
     return None
 
 
-def _read(environments: Environments) -> Mapping[str, Any]:
+def read_environments(environments: Environments) -> Mapping[str, Any]:
+    """Environments by instance id, read from their file if they are given as one.
+
+    Raises:
+        TaskError: If the file cannot be read or holds something else.
+    """
     if isinstance(environments, Mapping):
         return environments
     path = Path(environments).expanduser()

@@ -19,7 +19,7 @@ class GroupBatch:
         result: Advantages before and after, ranks, verdict.
         episodes: All members, invalid ones included, in the order of `result`.
         task: What they worked on.
-        attempt: Number of the group in the schedule, from 0; with the seed it names the group.
+        attempt: Number of the group in the wrapper's schedule, from 0 over all calls of `collect`.
         seed: Seed of its first member.
     """
 

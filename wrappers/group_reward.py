@@ -92,7 +92,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         self._grading = grading
         self._rollout_deadline_s = rollout_deadline_s
         self._seed = seed
-        self._graded = 0
+        self._graded = self._scheduled = 0
         self._group_ids = ["" for _ in range(env.num_envs)]
         self._records: dict[int, Episode] = {}
         self._since = time.monotonic()
@@ -148,7 +148,8 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         schedule, at most `max_attempts` groups in all. No more groups are at work than are still
         missing. Over a `GroupVectorEnv`, its groups run at the same time and every member at its own
         pace, also while the caller works on a batch; the order of the batches then is that of their
-        ends. Leaving the loop early cuts what still runs.
+        ends. Leaving the loop early cuts what still runs. The next call goes on in the schedule where
+        this one stopped: with other seeds, at the next task.
 
         Args:
             policy: Who acts.
@@ -197,19 +198,20 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             free = [0]
         at_work: dict[int, int] = {}
         held: list[GroupBatch] = []
-        attempt = kept = 0
+        started = kept = 0
         try:
             while kept < n_groups:
-                while free and attempt < limit and kept + len(at_work) < n_groups:
-                    group = free.pop(0)
-                    driver.start(group, task=tasks[attempt % len(tasks)], seed=self._seed_of(attempt))
-                    at_work[group] = attempt
-                    attempt += 1
+                while free and started < limit and kept + len(at_work) < n_groups:
+                    group, number = free.pop(0), self._scheduled
+                    driver.start(group, task=tasks[number % len(tasks)], seed=self._seed_of(number))
+                    at_work[group] = number
+                    self._scheduled += 1
+                    started += 1
                 if not at_work:
                     break
-                started = time.monotonic()
+                since = time.monotonic()
                 group, found = driver.wait()
-                self.metrics.rollout_s += time.monotonic() - started
+                self.metrics.rollout_s += time.monotonic() - since
                 number = at_work.pop(group)
                 free.append(group)
                 task, episodes = tasks[number % len(tasks)], tuple(found)
@@ -283,6 +285,8 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
 
 def _check_grading(seed: int, grading: dict[str, Any]) -> None:
     """Find bad settings now, and not when the first group has been run."""
+    if seed < 0:
+        raise ValueError(f"seed must be 0 or more, got {seed}")
     common: Any = {"group_id": "check", "task_id": "check", "status": EpisodeStatus.SUBMITTED}
     pair = [
         Episode(id=outcome.value, report=TestReport(outcome=outcome), **common)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gagar_env.agents.graders.rule import RuleGrader as RuleGrader
-from gagar_env.agents.named import find
+from gagar_env.agents.named import make
 from gagar_env.grading import Grader
 
 _GRADERS = {"rule": "gagar_env.agents.graders.rule:RuleGrader", "none": "gagar_env.agents.graders:no_grader"}
@@ -19,7 +19,7 @@ def get_grader(name: str) -> Grader | None:
     Raises:
         UnknownNameError: If there is none of that name.
     """
-    grader: Grader | None = find("grader", name, _GRADERS)()
+    grader: Grader | None = make("grader", name, _GRADERS)
     return grader
 
 

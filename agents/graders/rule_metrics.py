@@ -94,7 +94,7 @@ def duplication(work: Work) -> Amount:
     """Lines in blocks of at least `WINDOW` lines that stand elsewhere in the changed files or beside them."""
     code = [c for c in work.sources if c.path.endswith(".py")]
     changed = {c.path for c in code}
-    beside = {key for path, keys in work.base.blocks.items() if path not in changed for key in keys}
+    beside = {key for path, file in work.base.surroundings.items() if path not in changed for key in file.blocks}
     new, where = _copied([(c.path, c.new.lines) for c in code], beside)
     old, _ = _copied([(c.path, c.old.lines) for c in code], beside)
     return Amount(max(0, new - old), where)

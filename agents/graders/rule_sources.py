@@ -29,6 +29,8 @@ _SCRATCH = re.compile(
     re.IGNORECASE,
 )
 _MAX_BYTES = 1_000_000
+_MAX_DEPTH = 200
+"""Of a syntax tree: walks that call themselves, ours and other people's, take several calls for each level."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -61,7 +63,7 @@ class Source:
         numbers: Where each of them stands in the text, from 1.
         comments: Text of each comment, without its mark.
         tree: The syntax tree; None when it is no Python, or does not parse.
-        parses: False for Python that does not parse.
+        parses: False for Python that does not parse, or is nested too deep to be walked.
     """
 
     path: str
@@ -86,6 +88,8 @@ def read_source(path: str, state: FileState | None) -> Source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes, `is` with a literal: not ours to say
             tree = ast.parse(text)
+        if _depth(tree) > _MAX_DEPTH:
+            return _plain(path, text, parses=False)
         comments = list(_comments(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return _plain(path, text, parses=False)
@@ -109,6 +113,13 @@ def read_source(path: str, state: FileState | None) -> Source:
         tree=tree,
         words=_words(lines),
     )
+
+
+def _depth(tree: ast.Module) -> int:
+    depth, level = 0, list[ast.AST]([tree])
+    while level:
+        depth, level = depth + 1, [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
 
 
 def definitions(tree: ast.Module) -> Iterator[tuple[str, _Definition]]:

@@ -91,9 +91,9 @@ def dead_code(work: Work) -> Amount:
     """
     changed = {c.path for c in work.sources}
     others = Counter[str]()
-    for path in work.base.nearby:
+    for path, file in work.base.surroundings.items():
         if path not in changed:
-            others.update(work.base.source(path).words)
+            others.update(file.words)
     before, after = others.copy(), others.copy()
     for change in work.sources:
         before.update(change.old.words)

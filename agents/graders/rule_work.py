@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from gagar_env.agents.graders.rule_sources import Source, kind_of, read_source
@@ -20,6 +20,26 @@ _MAX_FILES = 400
 """So many Python files of the base tree are read for names and copied blocks, the nearest first."""
 _LONG_DIFF = 3000
 """Above so many lines a line-by-line comparison takes too long; lines are counted instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a file is looked at for that may well be left as it is.
+
+    Attributes:
+        words: Its names, counted.
+        blocks: Its blocks of `WINDOW` lines.
+    """
+
+    words: Counter[str]
+    blocks: frozenset[str]
+
+
+@lru_cache(maxsize=2 * _MAX_FILES)
+def look_around(path: str, state: FileState | None) -> Surroundings:
+    """Read one file. Remembered by content: the next group of the same task, or repository, has the same files."""
+    source = read_source(path, state)
+    return Surroundings(words=source.words, blocks=frozenset(key for _, key in windows(source.lines)))
 
 
 class BaseFiles:
@@ -61,9 +81,9 @@ class BaseFiles:
         return tuple(found)
 
     @cached_property
-    def blocks(self) -> dict[str, frozenset[str]]:
-        """Path -> its blocks of `WINDOW` lines, for the files nearby."""
-        return {path: frozenset(key for _, key in windows(self.source(path).lines)) for path in self.nearby}
+    def surroundings(self) -> dict[str, Surroundings]:
+        """What the files nearby are looked at for, by path."""
+        return {path: look_around(path, self.state(path)) for path in self.nearby}
 
     def _walk(self, start: str) -> Iterator[str]:
         for folder, folders, files in os.walk(self._tree / start):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gagar_env.agents.named import find
+from gagar_env.agents.named import make
 from gagar_env.agents.policies.noop import NoopPolicy as NoopPolicy
 from gagar_env.agents.policies.reference import ReferencePolicy as ReferencePolicy
 from gagar_env.agents.policies.replay import ReplayPolicy as ReplayPolicy
@@ -32,14 +32,13 @@ def get_policy(name: str, *, file: Path | str | None = None) -> Policy:
         UnknownNameError: If there is none of that name, or the file is missing or not wanted.
         TaskError: If the file cannot be read.
     """
-    found = find("policy", name, _POLICIES)
     if name == "replay":
         if file is None:
             raise UnknownNameError("policy 'replay' needs a file of recordings")
         return ReplayPolicy.from_file(file)
+    policy: Policy = make("policy", name, _POLICIES)
     if file is not None:
         raise UnknownNameError(f"policy {name!r} takes no file of recordings; 'replay' does")
-    policy: Policy = found()
     return policy
 
 

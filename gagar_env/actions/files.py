@@ -6,6 +6,7 @@ import shlex
 import time
 from dataclasses import dataclass
 
+from gagar_env.errors import SandboxClosedError, SandboxError
 from gagar_env.sandbox.base import ExecResult, Sandbox
 
 
@@ -105,7 +106,12 @@ def _said(exit_code: int, text: str) -> ExecResult:
 
 def _put(sandbox: Sandbox, path: str, data: bytes, done: str, timeout_s: float, *, before: str = "") -> ExecResult:
     """Write `data` from inside of the sandbox. Mode and owner of an existing file stay."""
-    source = sandbox.write_scratch("edit-new", data)
+    try:
+        source = sandbox.write_scratch("edit-new", data)
+    except SandboxClosedError:
+        raise
+    except SandboxError as error:  # the agent may have filled the disk; a broken sandbox shows at the next command
+        return _said(1, f"cannot write: {error}")
     script = f"{before}\ncat -- {shlex.quote(source)} > {shlex.quote(path)}"
     result = sandbox.run(script, timeout_s=max(1.0, timeout_s))
     return _said(0, done) if result.exit_code == 0 else result

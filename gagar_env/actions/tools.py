@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from gagar_env.actions.base import BadAction, RunCommand, Submit
 from gagar_env.actions.files import Create, Edit, View
 
-_FENCE = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\r?$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:\w+[ \t]*)?\r?$", re.MULTILINE)
 _MAX_LINE = 1_000_000_000
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +18,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog="Any command takes --debug, which shows tracebacks.",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gagar-env {version_of('gagar-env')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Groupwise agentic grading and advantage redistribution for code agents."""
+
+
 tasks_app = typer.Typer(help="List and show tasks.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
 
-Seed = Annotated[int, typer.Option(help="Same seed, same ranks and advantages.")]
-GroupSize = Annotated[int, typer.Option(min=1, help="Episodes of one task that are compared.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same ranks and advantages.")]
+GroupSize = Annotated[int, typer.Option(min=1, help="Episodes of one task that are compared: a group.")]
 Sandbox = Annotated[str, typer.Option(help="auto, bwrap or process; auto takes the strongest that works.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TaskFile = Annotated[
@@ -41,7 +57,8 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Run one group end to end: episodes, tests, ranking, redistribution."""
-    demos.demo(task, group_size=group_size, seed=seed, sandbox=sandbox, as_json=as_json)
+    if not demos.demo(task, group_size=group_size, seed=seed, sandbox=sandbox, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -49,11 +66,14 @@ def run(
     groups: Annotated[int | None, typer.Option(min=1, help="How many groups; default one for each task.")] = None,
     group_size: GroupSize = 8,
     seed: Seed = 0,
-    policy: Annotated[str, typer.Option(help="sample, reference, noop or replay.")] = "sample",
+    policy: Annotated[str, typer.Option(help="sample, reference, noop, replay, or module:Name of yours.")] = "sample",
     replay: Annotated[
-        Path | None, typer.Option(help="For --policy replay: a JSONL file of actions or patches.")
+        Path | None,
+        typer.Option(
+            help='For --policy replay: JSONL of {"task": ID, "patch": TEXT} or {"task": ID, "actions": [...]}.'
+        ),
     ] = None,
-    grader: Annotated[str, typer.Option(help="rule or none.")] = "rule",
+    grader: Annotated[str, typer.Option(help="rule, none, or module:Name of yours.")] = "rule",
     tasks: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
     task_file: TaskFile = None,
     repo: Repo = None,
@@ -61,8 +81,8 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Write episodes and groups into this folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run many groups."""
-    runs.run(
+    """Run many groups, grade them, and write them down with --out."""
+    whole = runs.run(
         runs.Settings(
             groups=groups,
             group_size=group_size,
@@ -76,6 +96,8 @@ def run(
         tasklists.select(tasks or [], task_file, repo),
         as_json=as_json,
     )
+    if not whole:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -96,8 +118,9 @@ def check(
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Show what works on this machine, and what to install for the rest."""
-    doctors.doctor(as_json=as_json)
+    """Show what works on this machine, and what to install for the rest. Exit code 1: nothing can run."""
+    if not doctors.doctor(as_json=as_json):
+        raise typer.Exit(1)
 
 
 @tasks_app.command("list")

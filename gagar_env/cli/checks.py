@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.progress import MofNCompleteColumn, Progress, TextColumn
+from rich.padding import Padding
+from rich.progress import MofNCompleteColumn, TextColumn
+from rich.text import Text
 
 from gagar_env.check import TaskCheck, check_tasks
-from gagar_env.cli.output import console, errors, print_json
+from gagar_env.cli.output import console, need_git, print_json, progress_line
 from gagar_env.sandbox import choose_kind
 from gagar_env.tasks.task import Task
 
 
 def check(tasks: Sequence[Task], *, sandbox: str, repeats: int, jobs: int, as_json: bool) -> bool:
     """Check tasks and print the result of each; True when all are good."""
+    need_git()
     kind = choose_kind(sandbox)
     results: list[TaskCheck] = []
     columns = (TextColumn("checking"), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=errors, transient=True, disable=as_json) as progress:
+    with progress_line(*columns) as progress:
         bar = progress.add_task("", total=len(tasks))
 
         def done(result: TaskCheck) -> None:
@@ -31,5 +34,5 @@ def check(tasks: Sequence[Task], *, sandbox: str, repeats: int, jobs: int, as_js
             mark = "[green]ok [/]" if result.ok else "[red]BAD[/]"
             console.print(f"{mark} {result.task_id}  ({result.seconds:.1f} s in {kind})", highlight=False)
             for problem in result.problems:
-                console.print(f"      {problem}", markup=False, highlight=False)
+                console.print(Padding(Text(problem), (0, 0, 0, 6)))
     return all(result.ok for result in results)

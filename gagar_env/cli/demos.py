@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from gagar_env.advantages import KeepReason
 from gagar_env.agents.graders import RuleGrader
 from gagar_env.agents.policies import SamplingPolicy
-from gagar_env.cli.output import console, errors, print_json
+from gagar_env.cli.output import console, counted, need_git, one_line, print_json, progress_line
 from gagar_env.cli.tables import group_json, group_table, reason_lines
-from gagar_env.group import grade_group
+from gagar_env.group import GroupResult, grade_group
 from gagar_env.provision import provision
 from gagar_env.rollout import run_group
 from gagar_env.sandbox import choose_kind
@@ -22,12 +23,17 @@ from gagar_env.tasks.registry import load_task
 TASK = "cron-month-end"
 
 
-def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: bool) -> None:
-    """Run a group of sampled solutions, rank the passing ones by rules, and print what happened to the advantages."""
+def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: bool) -> bool:
+    """Run a group of sampled solutions, rank the passing ones by rules, and print what happened to the advantages.
+
+    Returns:
+        Whether any episode has a result.
+    """
     task = load_task(task_id)
+    need_git()
     kind = choose_kind(sandbox)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=as_json) as progress:
+    with progress_line(*columns) as progress:
         bar = progress.add_task("preparing", total=None)
         provision(task, on_progress=lambda text: progress.update(bar, description=text))
         board = _Board(group_size)
@@ -40,18 +46,39 @@ def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: boo
         result = grade_group(episodes, RuleGrader(), task=task, seed=seed)
     if as_json:
         print_json(group_json(result, episodes, seed=seed, sandbox=kind))
-        return
+        return any(result.valid)
     console.print(group_table(result, episodes))
     for line in reason_lines(result):
         console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-    if result.kept:
-        console.print(
-            f"{group_size} episodes in the {kind!r} sandbox, seed {seed}. Advantage moved from worse to better passing "
-            "episodes; its sum stayed, and failing ones are untouched.",
-            highlight=False,
-        )
-    else:
-        console.print(f"The group was dropped: {result.reason}. Nothing to redistribute; try another --seed.")
+    for fault in dict.fromkeys(one_line(episode.error) for episode in episodes if episode.error):
+        console.print(f"invalid: {fault}", markup=False, highlight=False)
+    console.print(
+        f"{counted(group_size, 'episode')} in the {kind!r} sandbox, seed {seed}. {_moral(result)}", highlight=False
+    )
+    return any(result.valid)
+
+
+_DROPPED = {
+    KeepReason.ALL_PASSED: "all passed, so there is no better and worse than the mean; try another --seed",
+    KeepReason.ALL_FAILED: "all failed, so there is no better and worse than the mean; try another --seed",
+    KeepReason.TOO_FEW_VALID: "fewer than two episodes have a result, and one has nothing to be compared with",
+}
+
+
+def _moral(result: GroupResult) -> str:
+    """What the table shows, in words."""
+    if not result.kept:
+        return f"The group is dropped: {_DROPPED[result.reason]}."
+    if result.fallback:
+        return f"The ranking failed, so the advantages are the plain ones: {result.fallback}"
+    if not result.graded or len(set(result.ranks) - {None}) < 2:
+        return "Nothing to rank: the advantages are the plain ones of the tests."
+    labels = [label for label, rank in zip(result.labels, result.ranks, strict=True) if rank is not None]
+    twins = " Episodes with one label made the same patch." if len(set(labels)) < len(labels) else ""
+    return (
+        "Advantage moved from worse to better passing episodes; its sum stayed, and failing ones are untouched. "
+        f"Behind a label: its penalty by the rules, least is best.{twins}"
+    )
 
 
 class _Board:

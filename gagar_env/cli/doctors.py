@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 from rich.markup import escape
@@ -33,6 +35,14 @@ def _version(command: str) -> str:
     return done.stdout.strip() or done.stderr.strip()
 
 
+def _cache(root: Path) -> Finding:
+    there = next(path for path in (root, *root.parents) if path.exists())  # what is missing is made when it is needed
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        room = shutil.disk_usage(there).free / 1e9
+        return Finding("cache", True, f"{root}, {room:.1f} GB free")
+    return Finding("cache", False, f"{root} cannot be written: set GAGAR_CACHE to a folder that can")
+
+
 def findings() -> list[Finding]:
     """Look at everything that the package can use."""
     found = [Finding("python", True, f"{platform.python_version()} at {sys.executable}")]
@@ -44,20 +54,23 @@ def findings() -> list[Finding]:
     for module, extra, use in (("torch", "torch", "advantages of tensors"),):
         there = importlib.util.find_spec(module) is not None
         found.append(Finding(module, there, use if there else f"{use}: pip install 'gagar-env[{extra}]'"))
-    found.append(Finding("cache", True, str(cache_root())))
+    found.append(_cache(cache_root()))
     problems = plugin_problems()
     found.append(Finding("tasks", not problems, f"{len(task_ids())} registered"))
     found += [Finding(f"tasks of {name}", False, why) for name, why in problems.items()]
     return found
 
 
-def doctor(*, as_json: bool) -> None:
-    """Print the report."""
+def doctor(*, as_json: bool) -> bool:
+    """Print the report; True when tasks can run here."""
     found = findings()
+    works = {finding.what: finding.works for finding in found}
+    usable = works["git"] and works["cache"] and (works["sandbox bwrap"] or works["sandbox process"])
     if as_json:
         print_json([finding._asdict() for finding in found])
-        return
+        return usable
     table = Table(show_header=False)
     for finding in found:
         table.add_row("[green]works[/]" if finding.works else "[yellow]no[/]", finding.what, escape(finding.detail))
     console.print(table)
+    return usable

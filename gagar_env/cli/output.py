@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+
+from gagar_env.errors import GagarError
 
 console = Console()
 errors = Console(stderr=True)
@@ -13,4 +18,30 @@ errors = Console(stderr=True)
 
 def print_json(value: Any) -> None:
     """Print one JSON document, strict: numbers that JSON does not have are an error."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))  # noqa: T201 - the command's result
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    print(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False))  # noqa: T201 - the command's result
+
+
+def progress_line(*columns: ProgressColumn) -> Progress:
+    """A line that tells how far a command is, on a terminal only, and gone when it ends."""
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
+def need_git() -> None:
+    """Say so at once if git is missing, and not once for each episode.
+
+    Raises:
+        GagarError: If it is.
+    """
+    if shutil.which("git") is None:
+        raise GagarError("git is not on PATH, and everything needs it: install it (apt-get install git)")
+
+
+def one_line(text: str) -> str:
+    """A message of somebody else, without its line ends."""
+    return " ".join(text.split())
+
+
+def counted(number: int, what: str) -> str:
+    """`1 group`, `2 groups`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -13,7 +13,7 @@ from gagar_env.actions import ActionFormat, BadAction, SandboxAction, Submit
 from gagar_env.envs.observation import clean_text, first_observation, show_result
 from gagar_env.envs.recorder import Recorder, Work
 from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport
-from gagar_env.errors import SandboxClosedError
+from gagar_env.errors import PatchError, SandboxClosedError
 from gagar_env.patch import make_patch
 from gagar_env.provision import provision
 from gagar_env.sandbox import open_sandbox
@@ -27,7 +27,7 @@ MAX_ACTION_CHARS = 1_000_000
 
 
 class _Slots:
-    """As many verifications at one time as there are processors.
+    """As many verifications at one time as there are processors for this process.
 
     Tests have a time limit: dozens of them at once would run into it by crowding, and that would look
     like a failure of the agent.
@@ -38,7 +38,7 @@ class _Slots:
         os.register_at_fork(after_in_child=self.renew)  # a fork copies slots that nobody gives back
 
     def renew(self) -> None:
-        self.free = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self.free = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
 
 _slots = _Slots()
@@ -206,14 +206,17 @@ class Attempt:
     def _work(self, *, verify: bool) -> Work:
         started = time.monotonic()
         capture = self._opened().capture()
-        patch = make_patch(self._base_tree, capture.changes)
+        report: TestReport | None = None
+        try:
+            patch = make_patch(self._base_tree, capture.changes)
+        except PatchError as error:  # what the agent left is no patch: its own doing
+            report, patch = TestReport(outcome=Outcome.FAILED, reason=f"patch refused: {error}"), b""
         capture_s = time.monotonic() - started
         self._close_sandbox()  # what it left running must not meet the tests
-        report: TestReport | None = None
-        if len(patch) > (limit := self._limits.patch_bytes):
+        if report is None and len(patch) > (limit := self._limits.patch_bytes):
             reason = f"patch refused: it has {len(patch)} bytes, the limit is {limit}"
             report, patch = TestReport(outcome=Outcome.FAILED, reason=reason), b""
-        elif verify and self._rules.verifier is not None:
+        elif report is None and verify and self._rules.verifier is not None:
             with _slots.free:
                 if self.episode is None:  # cut while it waited
                     report = self._rules.verifier.verify(self.task, patch)

@@ -270,9 +270,9 @@ def make_group_vector(
     """For `gymnasium.make_vec`: `num_envs` members in groups of `group_size`, by default one group.
 
     Raises:
-        ValueError: If `num_envs` is no multiple of `group_size`.
+        ValueError: If `num_envs` is no multiple of `group_size`, or one of them is below 1.
     """
-    size = group_size or num_envs
-    if num_envs % size:
+    size = num_envs if group_size is None else group_size
+    if size < 1 or num_envs % size:
         raise ValueError(f"num_envs={num_envs} is no multiple of group_size={size}")
     return GroupVectorEnv(task, num_groups=num_envs // size, group_size=size, **kwargs)

@@ -37,7 +37,7 @@ class Member:
 
     Attributes:
         spoiled: It was stopped from outside or raised. A thread may still be at work in it, so the
-            next episode needs a new member.
+            next episode needs a new member: this one starts none.
     """
 
     def __init__(self, make: MakeEnv) -> None:
@@ -59,19 +59,24 @@ class Member:
         return self.episode is not None or self.last.terminated or self.last.truncated
 
     def reset(self, *, seed: int | None, options: Mapping[str, Any]) -> Step:
-        """Start an episode. Its `task` option must be a `Task`."""
+        """Start an episode, unless it was stopped already. Its `task` option must be a `Task`."""
         self._labels = {
             "task_id": options["task"].id,
             "group_id": str(options["group_id"]),
             "seed": seed,
             "policy": str(options.get("policy", "")),
         }
-        self._lost = None
+        if self.spoiled:
+            return self.last
         try:
             observation, info = self.env.reset(seed=seed, options=dict(options))
-            self.last = Step(observation, 0.0, False, False, info)
         except Exception as error:
             self._lose("reset", error)
+            return self.last
+        if self.spoiled:  # stopped before the environment knew of the episode
+            self.close()
+        else:
+            self.last = Step(observation, 0.0, False, False, info)
         return self.last
 
     def step(self, action: str | None) -> Step:

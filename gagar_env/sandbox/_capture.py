@@ -12,6 +12,10 @@ import stat
 from gagar_env.sandbox._files import DIRECTORY, State, is_cache, open_parent, plain_names, state_of
 
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
+MAX_CHANGES = 20_000
+MAX_DEPTH = 100
+MAX_PATH_BYTES = 2000
+_MAX_DROPPED = 1000
 Stamp = tuple[int, int, int, int]
 
 
@@ -27,10 +31,20 @@ class Changeset:
 
     def drop(self, path: str, reason: str, size: int = 0) -> None:
         """Record a path that is left out."""
-        self.dropped.append((path, reason, size))
+        if len(self.dropped) < _MAX_DROPPED:
+            self.dropped.append((path, reason, size))
 
     def add(self, folder: int, name: str, path: str, base: State | None) -> None:
         """Record the state of `name` if it differs from `base`."""
+        if len(self.changes) >= MAX_CHANGES:
+            self.drop(path, f"more than {MAX_CHANGES} changes")
+            return
+        try:
+            self._add(folder, name, path, base)
+        except OSError as error:  # it cannot be a fault of ours that a file is gone, or no file any more
+            self.drop(path, f"cannot be read: {error.strerror}")
+
+    def _add(self, folder: int, name: str, path: str, base: State | None) -> None:
         status = os.lstat(name, dir_fd=folder)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             self.drop(path, "not a plain file or link")
@@ -49,6 +63,13 @@ class Changeset:
     def delete(self, path: str) -> None:
         """Record that a path of the base is gone."""
         self.changes.setdefault(path, None)
+
+    def too_deep(self, path: str) -> bool:
+        """Whether a folder lies so deep that no tool could follow; it is left out then."""
+        deep = path.count("/") >= MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH_BYTES
+        if deep:
+            self.drop(path, "nested too deep")
+        return deep
 
 
 def capture_upper(upper: int, lower: int, max_file_bytes: int, opaque: str) -> Changeset:
@@ -79,6 +100,8 @@ def _walk_upper(upper: int, lower: int | None, prefix: str, out: Changeset) -> N
         below = _subfolder(lower, name)
         try:
             if stat.S_ISDIR(status.st_mode):
+                if out.too_deep(path):
+                    continue
                 here = os.open(name, DIRECTORY, dir_fd=upper)
                 try:
                     if below is None and lower is not None and _exists(lower, name):

@@ -146,7 +146,8 @@ class Holder:
         for target, fd in ((0, high[0]), (1, high[1]), (2, high[1]), (3, high[2])):
             os.dup2(fd, target, inheritable=True)
         os.closerange(4, 1024)
-        os.chdir(f"{self.room}/tree")
+        os.chdir("/")
+        kernel.leave_keyring()
         if self.owner:
             os.setgroups([])
             os.setresgid(*(self.owner[1],) * 3)

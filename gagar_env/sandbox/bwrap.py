@@ -40,7 +40,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 def hidden_folders(exposed: list[str]) -> list[str]:
     """Folders with tasks' solutions and tests that lie below an exposed one: this package where it is installed."""
     folders = {str(PACKAGE), *(str((PACKAGE / name).resolve()) for name in ("tasks", "agents"))}
-    return sorted(f for f in folders if any(f == e or f.startswith(e + "/") for e in exposed))
+    found: set[str] = set()
+    for path in exposed:
+        for real in {path, os.path.realpath(path)}:  # an environment may be exposed through a link
+            found.update(path + f[len(real) :] for f in folders if f == real or f.startswith(real + "/"))
+    return sorted(found)
 
 
 @functools.cache
@@ -117,6 +121,6 @@ class BwrapSandbox(HeldSandbox):
             *("--bind", "{room}/tmp", "/tmp", "--bind", "{room}/home", self.home),
             *("--bind", "{room}/scratch", self.scratch, "--bind", "{room}/tree", self.workdir),
             *self._exposed,
-            *("--remount-ro", "/", "--chdir", self.workdir),
+            *("--remount-ro", "/", "--chdir", "/"),  # an agent may have closed its work tree
             *("--", "/bin/bash", "--noprofile", "--norc", "-c", script),
         ]

@@ -22,6 +22,8 @@ _PIPE_BYTES = 256 * 1024
 _F_SETPIPE_SZ = 1031
 TIMED_OUT = 124
 KILLED = 137
+_STATUS_BYTES = 16
+"""More than this is no status of the server: a process inside may have got hold of its descriptor."""
 
 _SERVER = """
 ulimit -c 0 -f {file_blocks} -v {memory_kb} {processes}
@@ -138,8 +140,8 @@ class Shell:
         started = time.monotonic()
         line = self._wait(message, output, started + timeout_s)
         timed_out = line is None
-        if line and line.isdigit():
-            code = int(line)
+        if line and line.isdigit() and len(line) <= 3:
+            code = int(line) & 255
         else:
             self.alive = False
             code = TIMED_OUT if timed_out else KILLED
@@ -184,8 +186,8 @@ class Shell:
                 else:
                     data = _read(fd)
                     line += data or b""
-                    if data == b"" or line.endswith(b"\n"):
-                        return line.strip()
+                    if data == b"" or line.endswith(b"\n") or len(line) > _STATUS_BYTES:
+                        return line.strip()[: _STATUS_BYTES + 1]
 
     def _drain(self, output: Output) -> None:
         for _ in range(2 * _PIPE_BYTES // 4096):  # all writers are dead: one pipe full at the most

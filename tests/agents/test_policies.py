@@ -222,9 +222,14 @@ def test_get_policy(tmp_path):
         ("referense", None, "did you mean 'reference'"),
         ("replay", None, "needs a file"),
         ("noop", "x.jsonl", "takes no file"),
+        ("gagar_env.agents.policies.noop:NoopPolicy", "x.jsonl", "takes no file"),
+        ("json:loads", None, "cannot be made: TypeError: loads"),
+        ("broken_module:Policy", None, "cannot be imported: SyntaxError"),
     ],
 )
-def test_get_policy_says_what_is_wrong(name, file, words):
+def test_get_policy_says_what_is_wrong(name, file, words, tmp_path, monkeypatch):
+    (tmp_path / "broken_module.py").write_text("class Policy(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(GagarError, match=words) as caught:
         get_policy(name, file=file)
     assert "\n" not in str(caught.value)

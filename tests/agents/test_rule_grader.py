@@ -4,6 +4,7 @@ import pytest
 
 from gagar_env.agents.graders import get_grader
 from gagar_env.agents.graders.rule import CRITERIA, RuleCriterion, RuleGrader
+from gagar_env.agents.graders.rule_work import look_around
 from gagar_env.changes import FileState
 from gagar_env.episode import Episode, TestReport, Turn
 from gagar_env.errors import GagarError
@@ -255,6 +256,29 @@ def test_a_penalty_grows_ever_more_slowly():
     assert [criterion.penalty(n) for n in (0, 5, 15)] == [0.0, 2.0, 4.0]
 
 
+def test_the_base_tree_is_parsed_once_for_all_groups(judge):
+    first = judge(one=shop(), two=shop(append="\n\ndef spare():\n    return 1\n"))
+    before = look_around.cache_info()
+    assert judge(one=shop(), two=shop(append="\n\ndef spare():\n    return 1\n")) == first
+    after = look_around.cache_info()
+    assert after.misses == before.misses
+    assert after.hits > before.hits
+
+
+def test_a_file_nested_too_deep_to_be_walked_costs_nobody_the_ranking(judge):
+    deep = "\n\ndef long():\n    return " + " + ".join(["1"] * 700) + "\n"
+    found = judge(clean=shop(), deep=shop(append=deep))
+    assert (found["clean"][0], found["deep"][0]) == (0, 1)
+    assert "src/shop.py does not parse" in found["deep"][2]
+
+
+def test_a_long_chain_of_elif_is_not_too_deep(judge):
+    chain = "\n\ndef pick(a):\n    if a == 0:\n        return 0\n" + "".join(
+        f"    elif a == {n}:\n        return {n}\n" for n in range(1, 150)
+    )
+    assert "does not parse" not in judge(chain=shop(append=chain))["chain"][2]
+
+
 def test_get_grader():
     assert isinstance(get_grader("rule"), RuleGrader)
     assert get_grader("none") is None
@@ -269,6 +293,7 @@ def test_get_grader():
         ("no_such_module:X", "cannot be imported"),
         ("json:no_such_name", "cannot be imported"),
         (":", "cannot be imported"),
+        ("json:loads", "cannot be made: TypeError"),
     ],
 )
 def test_get_grader_says_what_is_wrong(name, words):

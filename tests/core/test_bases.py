@@ -1,35 +1,17 @@
-import hashlib
-import io
 import os
 import socket
 import subprocess
-import tarfile
-import threading
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from gagar_env.bases import check_history, prepare_base
-from gagar_env.cache import build_once, cache_root
+from gagar_env.cache import cache_root
 from gagar_env.errors import EnvironmentBuildError, TaskError
 from gagar_env.sandbox.base import sandbox_owner
-from gagar_env.tasks.task import Environment, RepoSource, Task, Tests
+from gagar_env.tasks.task import RepoSource
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GAGAR_CACHE", str(tmp_path / "cache"))
-
-
-def task_of(repo: RepoSource, **environment: object) -> Task:
-    return Task(
-        id="the-task",
-        problem_statement="x",
-        repo=repo,
-        tests=Tests(files=("t.py",), fail_to_pass=("t.py::a",)),
-        environment=Environment(**environment),
-    )
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def run_git(folder: Path, *arguments: str, ok: bool = True) -> str:
@@ -75,21 +57,7 @@ def clone(source: Path) -> tuple[Path, str, str]:
     return source, base, fix
 
 
-def contents(tree: Path) -> dict[str, tuple[str, bytes]]:
-    found = {}
-    for folder, folders, files in os.walk(tree):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in (*files, *(f for f in folders if os.path.islink(os.path.join(folder, f)))):
-            path = Path(folder, name)
-            if path.is_symlink():
-                state = ("link", os.fsencode(os.readlink(path)))
-            else:
-                state = ("program" if path.stat().st_mode & 0o100 else "file", path.read_bytes())
-            found[path.relative_to(tree).as_posix()] = state
-    return found
-
-
-def test_a_folder_becomes_one_commit(source: Path) -> None:
+def test_a_folder_becomes_one_commit(task_of, contents, source: Path) -> None:
     (source / "pkg" / "__pycache__").mkdir()
     (source / "pkg" / "__pycache__" / "a.pyc").write_bytes(b"x")
     base = prepare_base(task_of(RepoSource(kind="tree", path=source)))
@@ -102,7 +70,7 @@ def test_a_folder_becomes_one_commit(source: Path) -> None:
     assert run_git(base.tree, "rev-parse", "--abbrev-ref", "HEAD") == "main\n"
 
 
-def test_same_content_is_built_once_and_other_content_anew(source: Path) -> None:
+def test_same_content_is_built_once_and_other_content_anew(task_of, source: Path) -> None:
     task = task_of(RepoSource(kind="tree", path=source))
     said: list[str] = []
     first = prepare_base(task, on_progress=said.append)
@@ -112,14 +80,14 @@ def test_same_content_is_built_once_and_other_content_anew(source: Path) -> None
     assert prepare_base(task).key != first.key
 
 
-def test_commit_id_depends_on_content_alone(source: Path, monkeypatch, tmp_path) -> None:
+def test_commit_id_depends_on_content_alone(task_of, source: Path, monkeypatch, tmp_path) -> None:
     task = task_of(RepoSource(kind="tree", path=source))
     one = run_git(prepare_base(task).tree, "rev-parse", "HEAD")
     monkeypatch.setenv("GAGAR_CACHE", str(tmp_path / "elsewhere"))
     assert run_git(prepare_base(task).tree, "rev-parse", "HEAD") == one
 
 
-def test_leak_1_nothing_of_the_future_is_there(clone: tuple[Path, str, str]) -> None:
+def test_leak_1_nothing_of_the_future_is_there(task_of, clone: tuple[Path, str, str]) -> None:
     folder, commit, fix = clone
     base = prepare_base(task_of(RepoSource(kind="git", path=folder, commit=commit)))
     tree = base.tree
@@ -146,7 +114,7 @@ def test_leak_1_nothing_of_the_future_is_there(clone: tuple[Path, str, str]) -> 
 
 
 @pytest.mark.parametrize("fault", ["commit", "tag", "reflog", "remote", "object", "alternates", "stash", "branch"])
-def test_leak_1_the_check_sees_each_way_back(source: Path, tmp_path: Path, fault: str) -> None:
+def test_leak_1_the_check_sees_each_way_back(task_of, source: Path, tmp_path: Path, fault: str) -> None:
     base = prepare_base(task_of(RepoSource(kind="tree", path=source)))
     tree = tmp_path / "copy"
     subprocess.run(["cp", "-a", str(base.tree), str(tree)], check=True)
@@ -175,7 +143,7 @@ def test_leak_1_the_check_sees_each_way_back(source: Path, tmp_path: Path, fault
         check_history(tree)
 
 
-def test_git_source_is_exported_byte_for_byte(clone: tuple[Path, str, str], source: Path) -> None:
+def test_git_source_is_exported_byte_for_byte(task_of, contents, clone: tuple[Path, str, str], source: Path) -> None:
     folder, commit, _ = clone
     run_git(folder, "config", "filter.loud.smudge", "touch /tmp/never-run; tr a-z A-Z")
     (folder / ".git" / "info").mkdir(exist_ok=True)
@@ -189,7 +157,7 @@ def test_git_source_is_exported_byte_for_byte(clone: tuple[Path, str, str], sour
     assert run_git(base.tree, "status", "--porcelain", "--ignored") == ""
 
 
-def test_git_1_line_endings_survive_a_checkout(source: Path, tmp_path: Path) -> None:
+def test_git_1_line_endings_survive_a_checkout(task_of, source: Path, tmp_path: Path) -> None:
     base = prepare_base(task_of(RepoSource(kind="tree", path=source)))
     tree = tmp_path / "copy"
     subprocess.run(["cp", "-a", str(base.tree), str(tree)], check=True)
@@ -198,7 +166,7 @@ def test_git_1_line_endings_survive_a_checkout(source: Path, tmp_path: Path) -> 
     assert (tree / "pkg" / "a.py").read_bytes() == b"x = 1\r\n"
 
 
-def test_bare_clone_short_id_and_key_without_the_place(clone, tmp_path: Path) -> None:
+def test_bare_clone_short_id_and_key_without_the_place(task_of, clone, tmp_path: Path) -> None:
     folder, commit, _ = clone
     bare = tmp_path / "bare.git"
     run_git(tmp_path, "clone", "-q", "--bare", str(folder), str(bare))
@@ -206,7 +174,7 @@ def test_bare_clone_short_id_and_key_without_the_place(clone, tmp_path: Path) ->
     assert prepare_base(task_of(RepoSource(kind="git", path=bare, commit=commit[:10]))) == one
 
 
-def test_submodules_and_lfs_pointers_are_named(clone, caplog) -> None:
+def test_submodules_and_lfs_pointers_are_named(task_of, clone, caplog) -> None:
     folder, _, fix = clone
     run_git(folder, "update-index", "--add", "--cacheinfo", f"160000,{fix},sub")
     (folder / "big.bin").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
@@ -218,7 +186,7 @@ def test_submodules_and_lfs_pointers_are_named(clone, caplog) -> None:
     assert list((base.tree / "sub").iterdir()) == []
 
 
-def test_repository_that_is_none(tmp_path: Path, clone) -> None:
+def test_repository_that_is_none(task_of, tmp_path: Path, clone) -> None:
     folder, _, _ = clone
     (tmp_path / "plain").mkdir()
     for repo, said in (
@@ -236,7 +204,7 @@ def test_repository_that_is_none(tmp_path: Path, clone) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_git_4_repository_of_another_user_and_no_identity(clone, monkeypatch, tmp_path) -> None:
+def test_git_4_repository_of_another_user_and_no_identity(task_of, clone, monkeypatch, tmp_path) -> None:
     folder, commit, _ = clone
     monkeypatch.setenv("HOME", str(tmp_path / "no-home"))
     run_git(folder, "config", "--unset", "user.name")
@@ -251,7 +219,7 @@ def test_git_4_repository_of_another_user_and_no_identity(clone, monkeypatch, tm
     assert (base.tree / "pkg" / "a.py").stat().st_mode & 0o777 == 0o644
 
 
-def test_git_4_the_user_of_sandboxes_can_commit(source: Path, tmp_path: Path) -> None:
+def test_git_4_the_user_of_sandboxes_can_commit(task_of, source: Path, tmp_path: Path) -> None:
     base = prepare_base(task_of(RepoSource(kind="tree", path=source)))
     tree = tmp_path / "copy"
     subprocess.run(["cp", "-a", str(base.tree), str(tree)], check=True)
@@ -262,15 +230,15 @@ def test_git_4_the_user_of_sandboxes_can_commit(source: Path, tmp_path: Path) ->
     assert not (tree / ".git" / "logs").exists()
 
 
-def test_missing_git_is_one_clear_error(source: Path, monkeypatch, tmp_path) -> None:
+def test_missing_git_is_one_clear_error(task_of, source: Path, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentBuildError, match="git is not installed") as caught:
+    with pytest.raises(EnvironmentBuildError, match=r"^git is not on PATH: install git$") as caught:
         prepare_base(task_of(RepoSource(kind="tree", path=source)))
     assert "\n" not in str(caught.value)
     assert not list((cache_root() / "bases").glob("*/tree"))
 
 
-def test_generated_files_are_there_and_ignored(source: Path) -> None:
+def test_generated_files_are_there_and_ignored(task_of, source: Path) -> None:
     generated = {"pkg/_version.py": "v = 1\n", "we ird/#[x]*.py": "\n", "run.sh": "generated\n"}
     base = prepare_base(task_of(RepoSource(kind="tree", path=source), generated_files=generated))
     for path, text in generated.items():
@@ -283,19 +251,19 @@ def test_generated_files_are_there_and_ignored(source: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", ".git/config", "a//b", "pkg/.GIT/hooks/x"])
-def test_hack_11_generated_files_stay_inside(source: Path, path: str) -> None:
+def test_hack_11_generated_files_stay_inside(task_of, source: Path, path: str) -> None:
     with pytest.raises(TaskError, match="generated_files of the-task"):
         prepare_base(task_of(RepoSource(kind="tree", path=source), generated_files={path: "x"}))
 
 
-def test_hack_11_generated_file_behind_a_link(source: Path, tmp_path: Path) -> None:
+def test_hack_11_generated_file_behind_a_link(task_of, source: Path, tmp_path: Path) -> None:
     (source / "way").symlink_to("pkg")
     with pytest.raises(TaskError, match="a folder above it is a link"):
         prepare_base(task_of(RepoSource(kind="tree", path=source), generated_files={"way/x.py": "x"}))
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../outside", "pkg/../../outside", "up/../../x"])
-def test_hack_11_links_out_of_the_tree_are_refused(source: Path, target: str) -> None:
+def test_hack_11_links_out_of_the_tree_are_refused(task_of, source: Path, target: str) -> None:
     (source / "pkg" / "up").symlink_to("..")
     (source / "pkg" / "bad").symlink_to(target)
     if target.startswith(("../", "pkg")):
@@ -305,7 +273,7 @@ def test_hack_11_links_out_of_the_tree_are_refused(source: Path, target: str) ->
     assert "bad" in str(caught.value)
 
 
-def test_links_inside_stay_links(source: Path) -> None:
+def test_links_inside_stay_links(task_of, source: Path) -> None:
     (source / "dangling").symlink_to("nowhere")
     (source / "pkg" / "up").symlink_to("..")
     (source / "loop").symlink_to("loop")
@@ -313,142 +281,15 @@ def test_links_inside_stay_links(source: Path) -> None:
     assert [os.readlink(tree / n) for n in ("dangling", "pkg/up", "loop")] == ["nowhere", "..", "loop"]
 
 
-def test_special_files_are_refused(source: Path) -> None:
+def test_special_files_are_refused(task_of, source: Path) -> None:
     os.mkfifo(source / "pipe")
     with pytest.raises(TaskError, match="pipe is neither a file"):
         prepare_base(task_of(RepoSource(kind="tree", path=source)))
 
 
-def test_sockets_are_refused(source: Path, monkeypatch) -> None:
+def test_sockets_are_refused(task_of, source: Path, monkeypatch) -> None:
     monkeypatch.chdir(source)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind("s")
         with pytest.raises(TaskError, match="neither a file"):
             prepare_base(task_of(RepoSource(kind="tree", path=source)))
-
-
-def tar_of(path: Path, *members: tuple[str, bytes, dict[str, object]]) -> RepoSource:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, data, more in members:
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            for field, value in more.items():
-                setattr(info, field, value)
-            archive.addfile(info, io.BytesIO(data))
-    return RepoSource(kind="archive", path=path)
-
-
-LINK, HARD = tarfile.SYMTYPE, tarfile.LNKTYPE
-
-
-def test_archive_loses_its_top_folder(tmp_path: Path) -> None:
-    repo = tar_of(
-        tmp_path / "p-1.tar.gz",
-        ("./p-1/", b"", {"type": tarfile.DIRTYPE}),
-        ("p-1/empty/", b"", {"type": tarfile.DIRTYPE}),
-        ("p-1/a.py", b"x\n", {"mode": 0o600}),
-        ("p-1/b.sh", b"y\n", {"mode": 0o755}),
-        ("p-1/c.py", b"", {"type": LINK, "linkname": "a.py"}),
-        ("p-1/d.py", b"", {"type": HARD, "linkname": "p-1/a.py"}),
-        ("p-1/.git/config", b"[evil]", {}),
-        ("p-1/__pycache__/a.pyc", b"z", {}),
-    )
-    digest = hashlib.sha256(repo.path.read_bytes()).hexdigest()
-    base = prepare_base(task_of(repo.model_copy(update={"sha256": digest})))
-    assert contents(base.tree) == {
-        "a.py": ("file", b"x\n"),
-        "b.sh": ("program", b"y\n"),
-        "c.py": ("link", b"a.py"),
-        "d.py": ("file", b"x\n"),
-    }
-    check_history(base.tree)
-
-
-def test_zip_archive(tmp_path: Path) -> None:
-    path = tmp_path / "p.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("p-1/a.py", "x\n")
-        link = zipfile.ZipInfo("p-1/l")
-        link.external_attr = 0o120777 << 16
-        archive.writestr(link, "a.py")
-    base = prepare_base(task_of(RepoSource(kind="archive", path=path)))
-    assert contents(base.tree) == {"a.py": ("file", b"x\n"), "l": ("link", b"a.py")}
-
-
-def test_wrong_checksum(tmp_path: Path) -> None:
-    repo = tar_of(tmp_path / "p.tar.gz", ("p/a", b"x", {}))
-    with pytest.raises(TaskError, match=r"repo of the-task: p\.tar\.gz has the sha256 .*, not 0000"):
-        prepare_base(task_of(repo.model_copy(update={"sha256": "0" * 64})))
-
-
-@pytest.mark.parametrize(
-    "members",
-    [
-        [("p/../../evil", b"x", {})],
-        [("/evil", b"x", {})],
-        [("p/l", b"", {"type": LINK, "linkname": "../.."}), ("p/l/evil", b"x", {})],
-        [("p/l", b"", {"type": LINK, "linkname": "/etc"})],
-        [("p/l", b"", {"type": LINK, "linkname": "a/../../../x"})],
-        [("p/h", b"", {"type": HARD, "linkname": "/etc/passwd"})],
-        [("p/dev", b"", {"type": tarfile.CHRTYPE})],
-        [("p/a", b"x", {}), ("p/a/b", b"x", {})],
-    ],
-)
-def test_hack_11_archive_members_outside_are_refused(tmp_path: Path, members) -> None:
-    repo = tar_of(tmp_path / "p.tar.gz", *members)
-    before = {p for p in tmp_path.iterdir() if p.name != "cache"}
-    with pytest.raises(TaskError, match="the-task"):
-        prepare_base(task_of(repo))
-    assert {p for p in tmp_path.iterdir() if p.name != "cache"} == before
-    assert not list((cache_root() / "bases").glob("*/tree"))
-
-
-def test_file_that_is_no_archive(tmp_path: Path) -> None:
-    (tmp_path / "p.tar.gz").write_bytes(b"not an archive")
-    with pytest.raises(TaskError, match="cannot be unpacked"):
-        prepare_base(task_of(RepoSource(kind="archive", path=tmp_path / "p.tar.gz")))
-
-
-def test_many_threads_build_once() -> None:
-    built: list[Path] = []
-    gate = threading.Barrier(6)
-
-    def build(entry: Path) -> None:
-        built.append(entry)
-        (entry / "x").write_text("x")
-
-    def work() -> None:
-        gate.wait()
-        assert (build_once("things", "one", build) / "x").read_text() == "x"
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(built) == 1
-
-
-def test_failed_and_killed_builds_leave_nothing() -> None:
-    def fail(entry: Path) -> None:
-        (entry / "x").write_text("x")
-        (entry / "locked").mkdir(mode=0o500)
-        raise TaskError("no")
-
-    with pytest.raises(TaskError, match="no"):
-        build_once("things", "one", fail)
-    assert not (cache_root() / "things" / "one").exists()
-    left = cache_root() / "things" / "two"
-    left.mkdir(parents=True)
-    (left / "half").write_text("written by a process that was killed")
-    entry = build_once("things", "two", lambda entry: (entry / "whole").touch())
-    assert [p.name for p in entry.iterdir()] == ["whole"]
-
-
-def test_cache_root_by_environment(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("GAGAR_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_root() == tmp_path / "gagar-env"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/someone")
-    assert cache_root() == Path("/home/someone/.cache/gagar-env")

@@ -13,14 +13,13 @@ from gagar_env.environments import prepare_environment
 from gagar_env.errors import EnvironmentBuildError, TaskError
 from gagar_env.interpreters import find_interpreter
 from gagar_env.provision import provision
+from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Environment, EpisodeLimits, RepoSource, Task, Tests
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GAGAR_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
@@ -182,6 +181,14 @@ def test_interpreters_of_version_managers(monkeypatch, tmp_path) -> None:
         find_interpreter("3.98.1")
 
 
+def test_an_interpreter_that_did_not_start_is_tried_again(tmp_path) -> None:
+    path = tmp_path / "late" / "bin" / "python3"
+    with pytest.raises(EnvironmentBuildError, match="is no Python that runs"):
+        find_interpreter(str(path))
+    fake_python(path, "3.98.1")
+    assert find_interpreter(str(path)).version == "3.98.1"
+
+
 def test_paths_and_words_that_are_no_interpreter(tmp_path) -> None:
     with pytest.raises(EnvironmentBuildError, match="is no Python that runs"):
         prepare_environment(Environment(python=str(tmp_path / "python")))
@@ -242,6 +249,15 @@ def test_provision_tries_again_after_a_failure(tmp_path: Path) -> None:
 
 @pytest.mark.network
 def test_the_built_in_pins_exist() -> None:
-    pins = ("pytest==9.2.0", "iniconfig==2.3.0", "packaging==26.2", "pluggy==1.6.0", "pygments==2.20.0")
+    pins = load_task("ledger-rounding").environment.requirements
+    assert "pytest==9.2.0" in pins
     built = prepare_environment(Environment(requirements=pins))
     assert run(built.python, "import pytest; print(pytest.__version__)") == "9.2.0"
+
+
+def test_the_base_of_a_virtual_environment_is_outside_of_it(tmp_path: Path) -> None:
+    """An environment made from within another must not link to it: a sandbox exposes the base alone."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "outer")], check=True)
+    found = find_interpreter(str(tmp_path / "outer/bin/python"))
+    assert not found.base.startswith(str(tmp_path))
+    assert os.path.realpath(found.base) == found.real

@@ -6,8 +6,9 @@ import pytest
 
 from gagar_env.episode import Episode, TestReport, Turn
 from gagar_env.errors import UnknownTaskError
-from gagar_env.grading import Verdict, VerdictOutcome
+from gagar_env.grading import Usage, Verdict, VerdictOutcome
 from gagar_env.group import GroupResult, grade_group
+from gagar_env.provision import provision_base
 from gagar_env.tasks.task import RepoSource, Task, Tests
 
 RANKED = VerdictOutcome.RANKED
@@ -237,6 +238,42 @@ def test_a_grader_that_has_no_verdict_costs_only_the_ranking(task, answer):
     assert_plain(grade_group(group(), Answers(answer), task=task))
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"evidence": {"A": {"lines": object()}}},
+        {"reasons": {"A": "a lone surrogate \udc80"}},
+        {"usage": Usage(cost_usd=math.nan)},
+    ],
+    ids=["an object", "no text", "no number"],
+)
+def test_a_verdict_that_cannot_be_recorded_costs_only_the_ranking(task, more):
+    def answer(passing):
+        return Verdict(grader="x", outcome=RANKED, tiers=tuple((label,) for label in passing), **more)
+
+    result = grade_group(group(), Answers(answer), task=task)
+    assert_plain(result, "cannot be recorded as JSON")
+    assert GroupResult.model_validate_json(result.model_dump_json()) == result
+
+
+def test_a_fault_that_is_no_text_can_be_recorded(task):
+    result = grade_group(group(), Answers(OSError("no file caf\udce9")), task=task)
+    assert_plain(result, "no file caf\\udce9")
+    assert GroupResult.model_validate_json(result.model_dump_json()) == result
+
+
+def test_the_base_tree_is_the_one_that_the_episodes_had(task):
+    provision_base(task)
+    (task.repo.path / "a.py").write_text("a = 'changed while it ran'\n")
+
+    class Reads(ByPatch):
+        def grade(self, workspace):
+            assert all(workspace.candidates[label].changes for label in workspace.passing)
+            return super().grade(workspace)
+
+    assert grade_group(group(), Reads(), task=task).graded
+
+
 def test_a_verdict_that_skips_two_passing_members_is_a_fallback(task):
     verdict = Verdict(grader="x", outcome=VerdictOutcome.SKIPPED)
     result = grade_group(group(), Answers(verdict), task=task)
@@ -310,8 +347,10 @@ def test_tokens_are_preserved_when_asked(task):
     result = grade_group(members, ByPatch(), task=task, preserve="token")
     assert result.tokens == (10.0, 20.0, 30.0, 0.0)
     assert math.isclose(result.sum_before, result.sum_after, rel_tol=1e-12)
-    with pytest.raises(ValueError, match="tokens"):
+    with pytest.raises(ValueError, match="preserve='token' needs `tokens`: episode 'e0' has no completion tokens"):
         grade_group(group(), None, preserve="token")
+    with pytest.raises(ValueError, match="tokens"):
+        grade_group(group(), None, preserve="token", tokens=[0, 1, 1, 1])
 
 
 def test_the_workspace_is_kept_where_asked(task, tmp_path):
@@ -350,3 +389,9 @@ def test_settings_out_of_range_are_refused_before_grading(task, wrong):
 def test_an_unknown_task_is_the_callers_fault():
     with pytest.raises(UnknownTaskError):
         grade_group(group(task="no-such-task"), ByPatch())
+
+
+@pytest.mark.parametrize("wrong", [[3], "ab"])
+def test_what_are_no_episodes_is_refused(wrong):
+    with pytest.raises(TypeError, match="Episode records"):
+        grade_group(wrong, None)

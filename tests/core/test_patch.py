@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gagar_env.changes import FileState
-from gagar_env.errors import PatchError, PathEscapeError, VerifyError
+from gagar_env.errors import EnvironmentBuildError, PatchError, PathEscapeError
 from gagar_env.patch import base_state, make_patch, normalise, patch_paths, read_patch
 
 CRLF = b"one\r\ntwo\r\nthree\r\n"
@@ -207,7 +207,7 @@ def test_the_users_own_git_configuration_has_no_say(tree, tmp_path, monkeypatch)
 
 def test_missing_git_is_one_clear_line(tree, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(VerifyError, match=r"^git is not on PATH: install git$"):
+    with pytest.raises(EnvironmentBuildError, match=r"^git is not on PATH: install git$"):
         make_patch(tree, FIX)
 
 

@@ -36,7 +36,7 @@ def report(request, tmp_path, lean_environment):
     python = prepare_environment(lean_environment).python if request.param == LEAN else request.param
 
     def run(files, arguments=FILES, *, own=("src", "tests"), before=()):
-        work, scratch = tmp_path / "work", tmp_path / "scratch"
+        work, scratch = tmp_path / "tree", tmp_path / "scratch"
         for path, text in files.items():
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             (work / path).write_text(text)
@@ -172,7 +172,7 @@ def test_options_of_the_repository_hide_nothing(report, options):
     found = report({**CALC, **TESTS, "pytest.ini": f"[pytest]\naddopts = {options}\nfilterwarnings = error\n"})
     assert found["status"] == IDS
     assert fell(found) == set(FILES)
-    assert found["config_file"].endswith("/work/pytest.ini")
+    assert found["config_file"].endswith("/tree/pytest.ini")
 
 
 def test_options_of_the_repository_that_choose_tests_are_kept(report):

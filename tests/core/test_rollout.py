@@ -5,10 +5,11 @@ import gymnasium as gym
 import pytest
 from gymnasium.wrappers import TimeLimit
 
+from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.envs.repo_edit import RepoEditEnv
 from gagar_env.episode import EpisodeStatus
 from gagar_env.errors import SandboxUnavailableError, UnknownTaskError
-from gagar_env.rollout import Policy, run_episode, run_group
+from gagar_env.rollout import GroupDriver, Policy, run_episode, run_group
 
 FIX = "sed -i 's/a - b/a + b/' calc.py"
 
@@ -148,6 +149,20 @@ def test_stragglers_are_cut_at_the_deadline(tiny_task, best_kind):
     assert not any(episode.valid for episode in episodes)
 
 
+def test_preparing_the_task_takes_nothing_from_the_deadline(tiny_task, best_kind):
+    class Slow(GroupVectorEnv):
+        def start_group(self, *args, **kwargs):
+            time.sleep(3.5)
+            return super().start_group(*args, **kwargs)
+
+    env = Slow(tiny_task, group_size=1, sandbox=best_kind, verify=False)
+    driver = GroupDriver(env, Scripted([]), deadline_s=3)
+    driver.start(0, task=tiny_task, seed=0)
+    _, episodes = driver.wait()
+    env.close()
+    assert episodes[0].status is EpisodeStatus.SUBMITTED
+
+
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_dist_3_an_interrupt_ends_the_group(tiny_task, best_kind, interrupt):
     policy = Scripted(["sleep 100"], ["true", raise_it(interrupt())])
@@ -175,7 +190,27 @@ def test_broken_set_up_raises_before_anything_runs(tiny_task):
         run_group(tiny_task, policy, sandbox="nonesuch")
     with pytest.raises(UnknownTaskError):
         run_group("no-such-task", policy)
+    with pytest.raises(ValueError, match="seed must be 0 or more, got -1"):
+        run_group(tiny_task, policy, seed=-1)
     assert policy.started == []
+
+
+def test_an_actor_that_is_false_is_started_once(env):
+    class Talk(list):
+        def act(self, observation):
+            return "submit" if "second" in observation else "echo second"
+
+    class Talks:
+        name = "talks"
+        started = 0
+
+        def start(self, **_):
+            self.started += 1
+            return Talk()
+
+    policy = Talks()
+    assert run_episode(env, policy).status is EpisodeStatus.SUBMITTED
+    assert policy.started == 1
 
 
 def test_limits_and_formats_are_passed_on(tiny_task, best_kind):
@@ -185,3 +220,8 @@ def test_limits_and_formats_are_passed_on(tiny_task, best_kind):
     )
     assert (episodes[0].status, len(episodes[0].turns)) == (EpisodeStatus.TURN_LIMIT, 2)
     assert policy.started[0][1] == "tools"
+
+
+def test_what_is_no_policy_is_refused_at_once(tiny_task):
+    with pytest.raises(TypeError, match="NoneType"):
+        run_group(tiny_task, None)

@@ -8,6 +8,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
 from gagar_env.envs.group_vector import GroupVectorEnv, make_group_vector
+from gagar_env.envs.member import Member
 from gagar_env.envs.repo_edit import EPISODE_KEY, RepoEditEnv
 from gagar_env.episode import EpisodeStatus
 from gagar_env.errors import SandboxUnavailableError, TaskError, UnknownTaskError
@@ -219,6 +220,24 @@ def test_a_lost_member_works_again_after_a_reset(make_group):
     assert env.step(["true"] * 2)[4]["status"].tolist() == ["running"] * 2
 
 
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_a_member_that_is_stopped_before_its_reset_starts_nothing(tiny_task, best_kind, when):
+    class Interrupted(RepoEditEnv):
+        def reset(self, **kwargs):
+            if when == "while":
+                member.stop(EpisodeStatus.CUT, "too late")
+            return super().reset(**kwargs)
+
+    member = Member(lambda: Interrupted(tiny_task, sandbox=best_kind))
+    if when == "before":
+        member.stop(EpisodeStatus.CUT, "too late")
+    step = member.reset(seed=0, options={"task": tiny_task, "group_id": "g"})
+    assert (step.truncated, step.info["status"], member.episode.status) == (True, "cut", EpisodeStatus.CUT)
+    env = member.env
+    assert when == "while" or env.episode is None
+    assert when == "before" or env.episode.status is EpisodeStatus.CUT  # its sandbox is closed
+
+
 def test_closing_ends_a_running_step(make_group):
     env = make_group(group_size=2, verify=False)
     env.reset()
@@ -248,6 +267,9 @@ def test_make_vec_uses_it(tiny_task, best_kind, fix, kwargs, shape):
     again.close()
 
 
-def test_make_vec_refuses_sizes_that_do_not_fit():
-    with pytest.raises(ValueError, match="num_envs=3 is no multiple of group_size=2"):
-        make_group_vector(3, group_size=2)
+@pytest.mark.parametrize(("number", "size"), [(3, 2), (0, 0), (4, 0)])
+def test_make_vec_refuses_sizes_that_do_not_fit(number, size):
+    with pytest.raises(ValueError, match=f"num_envs={number} is no multiple of group_size={size}"):
+        make_group_vector(number, group_size=size)
+    with pytest.raises(ValueError, match="is no multiple"):
+        make_group_vector(0)

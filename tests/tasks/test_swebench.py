@@ -225,6 +225,11 @@ def test_broken_files_are_one_line(tmp_path: Path, content: bytes, said: str) ->
     assert "\n" not in str(caught.value)
 
 
+def test_a_folder_of_task_folders_is_a_task_file(make_folder) -> None:
+    one = make_folder()
+    assert load_task_file(one.parent) == load_task_file(one)
+
+
 def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="cannot be read"):
         load_task_file(tmp_path / "absent.jsonl")

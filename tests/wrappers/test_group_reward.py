@@ -217,6 +217,10 @@ def test_it_works_around_wrappers_of_gymnasium(make):
 def test_bad_settings_are_found_at_once(make):
     with pytest.raises(ValueError, match="strength"):
         make(grading={"strength": 2.0})
+    with pytest.raises(ValueError, match="seed must be 0 or more"):
+        make(grading={"seed": -1})
+    with pytest.raises(ValueError, match="preserve='token' needs `tokens`"):
+        make(grading={"preserve": "token"})
 
 
 def test_collect_gives_a_batch_for_each_kept_group(make):
@@ -289,6 +293,16 @@ def test_tasks_are_taken_in_turn_and_seeds_follow_from_one(make, tiny_task, regi
     assert first != run(2)
     seeds = {seed for *_, seed in first}
     assert len(seeds) == 6
+
+
+def test_the_next_call_goes_on_in_the_schedule(make, tiny_task):
+    tasks = [tiny_task, tiny_task.model_copy(update={"id": "tiny-other"})]
+    env = make(group_size=2)
+    policy = Plan([[FIX], []])
+    batches = [batch for _ in range(3) for batch in env.collect(policy, 1, tasks=tasks)]
+    assert [batch.task.id for batch in batches] == ["tiny-add", "tiny-other", "tiny-add"]
+    assert [batch.attempt for batch in batches] == [0, 1, 2]
+    assert len({batch.seed for batch in batches}) == 3
 
 
 def test_stragglers_are_cut_and_the_group_goes_on(make):
