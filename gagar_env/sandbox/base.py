@@ -141,8 +141,9 @@ class Sandbox(Protocol):
     def capture(self, *, max_file_bytes: int = 2 * 1024 * 1024) -> Capture:
         """What differs from the base tree now. Runs nothing that the agent wrote and disturbs nothing.
 
-        `.git` folders, caches of test and type tools and special files are left out, as are files above the limit; all
-        but the caches are listed in `dropped`. Ignore rules of the repository do not count: the agent can write them.
+        `.git` folders, caches of test and type tools and special files are left out, as are files above the limit,
+        folders nested too deep and what exceeds 20,000 changes; all but the caches are listed in `dropped` (the first
+        thousand). Ignore rules of the repository do not count: the agent can write them.
         """
         ...
 

@@ -395,5 +395,9 @@ def test_hack_10_nothing_of_git_runs_on_the_host(trap, tiny_task, sandbox_kind):
     ids=lambda way: way[0],
 )
 def test_hack_10_the_capture_asks_no_git(way, tiny_task, best_kind):
-    Play(tiny_task, best_kind, way[1]).earned(0.0)
-    Play(tiny_task, best_kind, f"{FIX}; {way[1]}").earned(1.0)
+    played = Play(tiny_task, best_kind, f"{FIX}; {way[1]}")
+    played.earned(1.0)
+    plain = Play(tiny_task, best_kind, FIX, verify=False)
+    assert played.episode.patch == plain.episode.patch
+    nothing = Play(tiny_task, best_kind, way[1], verify=False)
+    assert nothing.episode.patch == b""

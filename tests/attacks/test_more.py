@@ -7,6 +7,7 @@ import hashlib
 import os
 import resource
 import subprocess
+import sys
 import time
 import zlib
 from pathlib import Path
@@ -136,10 +137,12 @@ def test_exec_6_a_full_disk_and_the_edit_tool(tiny_task, isolated):
     small = tiny_task.model_copy(update={"limits": tiny_task.limits.model_copy(update={"disk_mb": 16})})
     tools = get_format("tools")
     edit = '{"tool": "edit", "path": "calc.py", "old": "return a - b", "new": "return a + b"}'
-    fill = tools.bash("yes > /tmp/a; yes > ~/b; (while echo x; do :; done) > c")
-    seen, _ = earns(0, small, isolated, fill, edit, action_format="tools")
+    create = '{"tool": "create", "path": "new.py", "content": "%s"}' % ("x" * 9000)
+    fill = tools.bash("yes > /tmp/a; yes > ~/b; true")
+    seen, _ = earns(0, small, isolated, fill, create, edit, action_format="tools")
     assert "No space left" in seen[2]
-    earns(1, small, isolated, fill, edit, tools.bash("rm -f /tmp/a ~/b c"), edit, action_format="tools")
+    assert "No space left" in seen[3]
+    earns(1, small, isolated, fill, create, tools.bash("rm -f /tmp/a ~/b"), edit, action_format="tools")
 
 
 # --- encoding & output size
@@ -393,17 +396,29 @@ print("found", libc.syscall(ctl, 10, -3, b"user", b"gagar-answer", 0) > 0)
 """The session keyring (-3) is the trainer's, unless a sandbox gets its own: a place that outlives every episode."""
 
 
-def test_leak_1_no_messages_through_the_kernels_keys(tiny_task, isolated):
+def test_leak_1_no_messages_through_the_kernels_keys(tiny_task, task, arena, isolated):
     if os.uname().machine not in ("x86_64", "aarch64"):
         pytest.skip("system call numbers of another machine")
     put, get = (f"python - <<'X'\nMODE = {mode!r}{KEYRING}X" for mode in ("put", "get"))
-    code = KEYRING.replace("MODE", "'get'")
-    host = ["python3", "-c", code]
     seen, _ = earns(0, tiny_task, isolated, put)
     assert "put " in seen[1]
     seen, _ = earns(1, tiny_task, isolated, get, FIX)
     assert "found False" in seen[1]
-    assert subprocess.run(host, capture_output=True, text=True, check=True).stdout == "found False\n"
+    # a trainer that was started from a login has a session keyring, and its children share it
+    trainer = (
+        "import ctypes, os, sys\nfrom pathlib import Path\nfrom gagar_env.sandbox import SandboxSpec, open_sandbox\n"
+        "ctypes.CDLL(None).syscall({'x86_64': 250, 'aarch64': 219}[os.uname().machine], 1, None)\n"
+        "for command in sys.argv[2:]:\n    box = open_sandbox('bwrap', SandboxSpec(tree=Path(sys.argv[1])))\n"
+        "    print(box.run(command, timeout_s=20).output)\n    box.close()\n"
+        f"{KEYRING.replace('MODE', repr('get'))}"
+    )
+    scripts = (f"python3 - <<'X'\nMODE = {mode!r}{KEYRING}X" for mode in ("put", "get"))
+    command = [sys.executable, "-c", trainer, str(arena.tree(task)), *scripts]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "put " in told
+    *_, inside, outside = told.splitlines()
+    assert "found False" in inside
+    assert outside == "found False"
 
 
 def test_leak_2_the_package_is_hidden_behind_a_link_too(tmp_path, task, arena, isolated):
