@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 ALLOWED = (
     "would kill the host's processes",
     "the whole suite runs as an ordinary user",
-    "no clone of the repository is at hand",
+    "GAGAR_REPO_DIR is not set",  # the records that need a clone; no clone can be downloaded there
 )
 
 
