@@ -91,6 +91,7 @@ def sdists(environments: dict[str, Any]) -> Path:
 
 
 @pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STAND_INS)
 def test_record_on_an_sdist_that_stands_in_for_the_base_commit(data: Path, sdists: Path, name: str) -> None:
     task = by_id(data, sdists)[name]
@@ -103,6 +104,7 @@ def test_record_on_an_sdist_that_stands_in_for_the_base_commit(data: Path, sdist
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_test_1_truncated_ids_on_an_sdist_stand_in(data: Path, sdists: Path) -> None:
     """Eight listed ids end at their first blank; each must match whole tests, all of which pass."""
     task = by_id(data, sdists)["marshmallow-code__marshmallow-1359"]
@@ -117,6 +119,7 @@ def test_test_1_truncated_ids_on_an_sdist_stand_in(data: Path, sdists: Path) -> 
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_hack_6_file_that_the_test_patch_adds_on_an_sdist_stand_in(data: Path, sdists: Path) -> None:
     """An agent that made the data file of the test patch beforehand changes nothing."""
     task = by_id(data, sdists)["pallets__flask-4992"]
@@ -132,6 +135,7 @@ def test_hack_6_file_that_the_test_patch_adds_on_an_sdist_stand_in(data: Path, s
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_unlisted_tests_do_not_decide_on_an_sdist_stand_in(data: Path, sdists: Path) -> None:
     """Tests of the same run that are in no list are reported, and may fail."""
     task = by_id(data, sdists)["marshmallow-code__marshmallow-1359"]
@@ -159,6 +163,7 @@ new file mode 100644
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_record_on_its_base_commit(data: Path, name: str) -> None:
     folder = os.environ.get("GAGAR_REPO_DIR", "")

@@ -58,6 +58,7 @@ def test_they_share_one_environment() -> None:
     assert len({load_task(name).environment.requirements for name in NAMES}) == 1
 
 
+@pytest.mark.slow
 @each_task
 def test_check(name: str) -> None:
     result = check_task(load_task(name), sandbox="process")
