@@ -547,7 +547,7 @@ def test_no_episodes_give_no_numbers() -> None:
     assert group_stats([], None).ids.shape == (0,)
 
 
-# --- known faults of such systems, shared/cases.md ----------------------------------------------
+# --- known faults of such systems ---
 
 
 @pytest.mark.parametrize("base", BASES)
