@@ -62,7 +62,6 @@ class HeldSandbox:
         return {
             "tree": str(self.spec.tree),
             "isolate": self._isolate,
-            "plain_copy": False,
             "owner": sandbox_owner() if self._isolate and os.geteuid() == 0 else None,
             "disk_mb": self.spec.limits.disk_mb,
             "binds": [],
@@ -118,7 +117,7 @@ class HeldSandbox:
     def _settle(self, server_alive: bool) -> None:
         if not server_alive:
             self._holder.call("kill_all")
-        elif not self._isolate:
+        elif not self._isolate:  # in a namespace of its own the server does that itself
             self._holder.call("kill_all", True)
 
     def write(self, changes: Changes) -> None:

@@ -40,7 +40,7 @@ class Holder:
         self.room = self._private_room() if spec["isolate"] else tempfile.mkdtemp(prefix="gagar-")
         for name in FOLDERS:
             self._make(name)
-        self.upper = self._overlay() if spec["isolate"] and not spec["plain_copy"] else None
+        self.upper = self._overlay() if spec["isolate"] else None
         if self.upper is None:
             self._copy()
         self.tree = os.open(f"{self.room}/tree", DIRECTORY)
@@ -61,11 +61,11 @@ class Holder:
         kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
 
     def _private_room(self) -> str:
-        sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self.spec["binds"]}
+        sources = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self.spec["binds"]]
         size = f"size={self.spec['disk_mb']}m,nr_inodes=500000,mode=755"
         kernel.mount("tmpfs", ROOM, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, size)
         os.mkdir(f"{ROOM}/stage", 0o755)
-        for number, source in enumerate(sources.values()):
+        for number, source in enumerate(sources):
             # the agent's user may not be able to reach the path itself, /root for one: stage it where it can
             target = f"{ROOM}/stage/{number}"
             if stat.S_ISDIR(os.fstat(source).st_mode):
@@ -123,7 +123,6 @@ class Holder:
         """Start the shell server with descriptors 0, 1 and 3 from `fds`; whatever ran before is killed."""
         self.kill_all()
         argv = [part.replace("{room}", self.room) for part in argv]
-        env = {key: value.replace("{room}", self.room) for key, value in env.items()}
         self.server = os.fork()
         if self.server == 0:
             try:
@@ -136,10 +135,8 @@ class Holder:
     def _become(self, argv: list[str], env: dict[str, str], fds: list[int]) -> None:
         commands, output, status = fds
         os.setsid()
-        for number in (
-            signal.SIGPIPE,
-            signal.SIGXFSZ,
-        ):  # Python ignores them, and an exec would pass that on
+        # Python ignores these, and an exec would pass that on
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         # move up first: the received descriptors may be the very numbers that are the targets
         high = [os.dup2(fd, 50 + n, inheritable=False) for n, fd in enumerate((commands, output, status))]
@@ -158,14 +155,12 @@ class Holder:
     def kill_all(self, keep_server: bool = False) -> None:
         """Kill every process of this sandbox and wait until none is left; the shell server may be kept."""
         keep = self.server if keep_server else 0
-        if self.spec["isolate"] and keep_server:
-            return  # the server clears its own pid namespace
         while True:
             victims = [pid for pid in _descendants(os.getpid()) if pid != keep]
             for pid in victims:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            _reap(keep)
+            _reap()
             if not victims:
                 break
             time.sleep(0.0005)
@@ -217,17 +212,10 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-def _reap(keep: int) -> None:
-    while True:
-        try:
-            info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            return
-        if info is None:
-            return
-        os.waitpid(info.si_pid, 0)
-        if info.si_pid == keep:
-            return
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def serve(connection: socket.socket) -> None:

@@ -91,6 +91,21 @@ def test_exposed_folder_below_tmp(tree, tmp_path):
         sandbox.close()
 
 
+def test_two_names_of_one_exposed_folder(tree, tmp_path):
+    """A folder and a link to it are two mounts of one source; what comes after them keeps its place."""
+    for name in ("a", "z"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    names = ("a", "b", "z")
+    sandbox = open_sandbox("bwrap", SandboxSpec(tree=tree, expose=tuple(str(tmp_path / name) for name in names)))
+    try:
+        files = " ".join(str(tmp_path / name / "file") for name in names)
+        assert sandbox.run(f"cat {files}", timeout_s=10).output == b"aaz"
+    finally:
+        sandbox.close()
+
+
 def test_processes_of_the_host_are_invisible(sh):
     mine = subprocess.Popen(["sleep", "60"])
     try:
