@@ -10,14 +10,52 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from gagar_env.errors import EnvironmentBuildError, GagarError
 
 Progress = Callable[[str], None]
 """Is told, in one line each, what takes time."""
+Value = TypeVar("Value")
+
+
+class Once(Generic[Value]):
+    """Values by key, each made by the first thread that asks; the others wait for it. A failure is not kept."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Future[Value]] = {}
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)  # the threads that were at work do not exist there
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._made = {key: future for key, future in self._made.items() if future.done()}
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of `key`."""
+        with self._lock:
+            mine = key not in self._made
+            future = self._made.setdefault(key, Future())
+        if mine:
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                with self._lock:
+                    del self._made[key]
+                future.set_exception(error)
+        return future.result()
+
+    def forget(self, value: Value) -> None:
+        """Make it anew when it is asked for again."""
+        with self._lock:
+            for key, future in list(self._made.items()):
+                if future.done() and future.exception() is None and future.result() == value:
+                    del self._made[key]
 
 
 def cache_root() -> Path:
@@ -60,10 +98,31 @@ def build_once(
     except OSError as error:
         if isinstance(error, GagarError):
             raise
-        raise EnvironmentBuildError(
-            f"the cache {cache_root()} cannot be written ({error}): set GAGAR_CACHE to a folder that can, with room"
-        ) from error
+        raise _unwritable(error) from error
     return entry
+
+
+@contextmanager
+def one_at_a_time(kind: str, key: str, *, on_progress: Progress | None = None) -> Iterator[None]:
+    """Hold the lock of a key: for things that are kept elsewhere, such as images in an engine.
+
+    Raises:
+        EnvironmentBuildError: If the cache cannot be written.
+    """
+    folder = cache_root() / kind
+    try:
+        _make_folder(folder)
+        (folder / f"{key}.lock").touch()
+    except OSError as error:
+        raise _unwritable(error) from error
+    with _locked(folder / f"{key}.lock", on_progress):
+        yield
+
+
+def _unwritable(error: OSError) -> EnvironmentBuildError:
+    return EnvironmentBuildError(
+        f"the cache {cache_root()} cannot be written ({error}): set GAGAR_CACHE to a folder that can, with room"
+    )
 
 
 def _build(entry: Path, done: Path, builder: Callable[[Path], None]) -> None:

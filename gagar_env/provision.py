@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+import re
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from gagar_env.bases import Base, prepare_base
-from gagar_env.cache import Progress, cache_root
+from gagar_env.cache import Once, Progress, cache_root
 from gagar_env.environments import BuiltEnvironment, prepare_environment
-from gagar_env.sandbox.base import Limits, SandboxSpec
-from gagar_env.tasks.task import Task
-
-Value = TypeVar("Value")
+from gagar_env.errors import TaskError
+from gagar_env.sandbox import HOST_KINDS, IMAGE_KINDS, choose_kind
+from gagar_env.sandbox.base import Limits, SandboxImage, SandboxSpec
+from gagar_env.tasks.task import Image, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,29 +24,33 @@ class Provision:
     spec: SandboxSpec
 
 
-class _Once(Generic[Value]):
-    """Values by key, each made by the first thread that asks; the others wait for it. A failure is not kept."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: dict[str, Future[Value]] = {}
-
-    def get(self, key: str, make: Callable[[], Value]) -> Value:
-        with self._lock:
-            mine = key not in self._made
-            future = self._made.setdefault(key, Future())
-        if mine:
-            try:
-                future.set_result(make())
-            except BaseException as error:
-                with self._lock:
-                    del self._made[key]
-                future.set_exception(error)
-        return future.result()
+_bases: Once[Base] = Once()
+_environments: Once[BuiltEnvironment] = Once()
+_images: Once[SandboxImage] = Once()
+_VERSION = re.compile(r"\d+(\.\d+)*")
 
 
-_bases: _Once[Base] = _Once()
-_environments: _Once[BuiltEnvironment] = _Once()
+def kind_for(task: Task, sandbox: str) -> str:
+    """The kind of sandbox that `task` runs in where `sandbox` is asked for.
+
+    `auto` takes a kind that runs images for a task that has an image and names no packages of its own.
+
+    Raises:
+        SandboxUnavailableError: If none works here.
+        TaskError: If this task cannot run in that kind.
+    """
+    if sandbox == "auto" and _image_only(task) and task.image is not None and task.image.capabilities:
+        sandbox = "docker"  # the only kind that can give them
+    kind = choose_kind(sandbox, image=_image_only(task))
+    if kind == "rootfs" and task.image is None:
+        raise TaskError(f"{task.id} has no image, which a rootfs sandbox runs: use sandbox=bwrap")
+    if kind in HOST_KINDS and _image_only(task):
+        raise TaskError(f"{task.id} runs in an image, which a {kind} sandbox does not: use {' or '.join(IMAGE_KINDS)}")
+    return kind
+
+
+def _image_only(task: Task) -> bool:
+    return task.image is not None and (bool(task.environment.missing) or not task.environment.requirements)
 
 
 def provision_base(task: Task, *, on_progress: Progress | None = None) -> Base:
@@ -65,36 +66,64 @@ def provision_base(task: Task, *, on_progress: Progress | None = None) -> Base:
     )
 
 
-def provision(task: Task, *, on_progress: Progress | None = None) -> Provision:
-    """Prepare the base tree and the environment of `task`, each once in this process and once in the cache.
+def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None = None) -> Provision:
+    """Prepare the base tree and the environment or image of `task`, each once in this process and once in the cache.
 
     A source folder that changes while this process runs is not read again.
 
     Args:
         task: The task.
+        sandbox: The kind it shall run in: `docker` and `rootfs` take its image, others its environment.
         on_progress: Told what takes time, one line each.
 
     Raises:
-        TaskError: If the task's source or environment is broken or not known.
+        TaskError: If the task's source, environment or image is broken or not known, or it cannot run in that kind.
+        SandboxUnavailableError: If that kind does not work here.
         EnvironmentBuildError: If this machine cannot provide it.
     """
+    kind = kind_for(task, sandbox)
     base = provision_base(task, on_progress=on_progress)
-    environment = _environments.get(
-        str(cache_root()) + task.environment.model_dump_json(exclude={"generated_files", "pythonpath", "variables"}),
-        lambda: prepare_environment(task.environment, on_progress=on_progress),
-    )
+    image = None
+    if task.image is not None and kind in IMAGE_KINDS:
+        image = _image(task.image, kind, on_progress)
+        environment = _in_image(task, image)
+    else:
+        environment = _environments.get(
+            str(cache_root())
+            + task.environment.model_dump_json(exclude={"generated_files", "pythonpath", "variables"}),
+            lambda: prepare_environment(task.environment, on_progress=on_progress),
+        )
     limits = task.limits
     spec = SandboxSpec(
         tree=base.tree,
+        tree_key=base.key,
         env=task.environment.variables,
-        search_path=(environment.bin,),
+        search_path=(environment.bin,) if environment.bin else (),
         pythonpath=task.environment.pythonpath,
         expose=environment.expose,
+        image=image,
         limits=Limits(
             memory_mb=limits.memory_mb,
             processes=limits.processes,
             disk_mb=limits.disk_mb,
             file_mb=min(256, limits.disk_mb),
+            cpus=limits.cpus,
         ),
     )
     return Provision(task=task, base=base, environment=environment, spec=spec)
+
+
+def _image(image: Image, kind: str, on_progress: Progress | None) -> SandboxImage:
+    from gagar_env.images import resolve_image  # brings the engine's client, which not every task needs
+
+    need_engine = kind == "docker"
+    return _images.get(
+        (repr(image), need_engine), lambda: resolve_image(image, need_engine=need_engine, on_progress=on_progress)
+    )
+
+
+def _in_image(task: Task, image: SandboxImage) -> BuiltEnvironment:
+    python = task.environment.python
+    if not python or _VERSION.fullmatch(python):
+        python = "python3"
+    return BuiltEnvironment(python=python, bin="", expose=(), key=f"image {image.id}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gagar_env.tasks.fields import Blob
 
@@ -36,7 +37,8 @@ class Environment(_Record):
     """What the tests run in, apart from the repository. Built once, cached by content, shared read-only."""
 
     python: str = ""
-    """Version such as "3.11", or a path; empty takes the interpreter that runs this package."""
+    """Version such as "3.11", or a path; empty takes the interpreter that runs this package. In an image: a program or
+    path there; empty takes its `python3`."""
     requirements: tuple[str, ...] = ()
     """Exact pins (`name==version`), installed without their dependencies. Environment markers may follow."""
     pythonpath: tuple[str, ...] = ()
@@ -46,6 +48,40 @@ class Environment(_Record):
     variables: dict[str, str] = Field(default_factory=dict)
     missing: str = ""
     """Why nothing is known of the environment: the task loads, and says this where its tests would run."""
+
+
+class Image(_Record):
+    """A container image that a task runs in, and how. A text in a task file is a `reference`."""
+
+    reference: str = ""
+    """Name as an engine knows it: "python:3.12-slim", "org/repo:tag@sha256:...". Pulled when it is not there."""
+    archive: Path | None = None
+    """A saved image (`docker save`, OCI layout) or the tar of a file system, on this machine: nothing is pulled."""
+    dockerfile: str = ""
+    """Text of a Dockerfile to build it from."""
+    context: Path | None = None
+    """The folder that the Dockerfile copies from."""
+    commands: tuple[str, ...] = ()
+    """Set-up commands, run once on top of the image, as root and with network, then cached."""
+    platform: str = ""
+    """Such as "linux/amd64"; empty takes the machine's own."""
+    workdir: str = "/testbed"
+    """Where the repository shall stand. What the image holds there is replaced."""
+    user: str = ""
+    """Name or number; empty takes an unprivileged user of this package's. "root" only where the image needs it."""
+    capabilities: tuple[str, ...] = ()
+    """Linux capabilities to keep, such as "SYS_PTRACE". By default there are none."""
+    shm_mb: int = Field(default=64, ge=1)
+    """Size of /dev/shm."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Image:
+        given = [bool(self.reference), self.archive is not None, bool(self.dockerfile)]
+        if sum(given) != 1:
+            raise ValueError("an image has one of `reference`, `archive` and `dockerfile`")
+        if not self.workdir.startswith("/") or posixpath.normpath(self.workdir) in ("/", "//"):
+            raise ValueError(f"workdir must be an absolute path below /, not {self.workdir!r}")
+        return self
 
 
 class Tests(_Record):
@@ -87,6 +123,7 @@ class EpisodeLimits(_Record):
     memory_mb: int = Field(default=4096, ge=64)
     processes: int = Field(default=256, ge=8)
     disk_mb: int = Field(default=512, ge=8)
+    cpus: float = Field(default=2.0, gt=0)
 
 
 class Task(_Record):
@@ -104,7 +141,8 @@ class Task(_Record):
     tests: Tests
     environment: Environment = Environment()
     limits: EpisodeLimits = EpisodeLimits()
-    image: str | None = None
+    image: Image | None = None
+    """What `docker` and `rootfs` sandboxes run; other kinds take `environment`."""
     tags: tuple[str, ...] = ()
     concerns: tuple[str, ...] = ()
     """Paths that a fix is expected to touch; empty = those that the reference patch touches."""
@@ -114,6 +152,11 @@ class Task(_Record):
     """Where the record was read from, for messages."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """The raw source row, unknown columns included."""
+
+    @field_validator("image", mode="before")
+    @classmethod
+    def _reference_alone(cls, value: Any) -> Any:
+        return {"reference": value} if isinstance(value, str) and value else value or None
 
     @field_validator("problem_statement")
     @classmethod

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gagar_env.cli import checks, demos, doctors, runs, tasklists
+from gagar_env.cli import checks, demos, doctors, graders, images, models, runs, tasklists
+from gagar_env.grader_eval.evaluate import GROUPS
 
 app = typer.Typer(
     name="gagar",
@@ -35,16 +36,26 @@ def root(
 
 tasks_app = typer.Typer(help="List and show tasks.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
+grader_app = typer.Typer(help="Find out how good a grader is.", no_args_is_help=True)
+app.add_typer(grader_app, name="grader")
+images_app = typer.Typer(help="Pull, list and remove images of tasks.", no_args_is_help=True)
+app.add_typer(images_app, name="images")
 
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same ranks and advantages.")]
 GroupSize = Annotated[int, typer.Option(min=1, help="Episodes of one task that are compared: a group.")]
-Sandbox = Annotated[str, typer.Option(help="auto, bwrap or process; auto takes the strongest that works.")]
+Sandbox = Annotated[
+    str, typer.Option(help="auto, bwrap, rootfs, docker or process; auto takes the strongest that works.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TaskFile = Annotated[
     Path | None, typer.Option(help="A JSON or JSONL file of SWE-bench records or tasks, or a folder of tasks.")
 ]
 Repo = Annotated[
     Path | None, typer.Option(help="Where the repositories of --task-file are: a clone, or a folder of them.")
+]
+Sessions = Annotated[
+    bool,
+    typer.Option("--grader-sessions", help="Record the conversations of --grader agentic, for `gagar grader export`."),
 ]
 
 
@@ -66,18 +77,43 @@ def run(
     groups: Annotated[int | None, typer.Option(min=1, help="How many groups; default one for each task.")] = None,
     group_size: GroupSize = 8,
     seed: Seed = 0,
-    policy: Annotated[str, typer.Option(help="sample, reference, noop, replay, or module:Name of yours.")] = "sample",
+    policy: Annotated[
+        str, typer.Option(help="sample, reference, noop, replay, chat, or module:Name of yours.")
+    ] = "sample",
     replay: Annotated[
         Path | None,
         typer.Option(
             help='For --policy replay: JSONL of {"task": ID, "patch": TEXT} or {"task": ID, "actions": [...]}.'
         ),
     ] = None,
-    grader: Annotated[str, typer.Option(help="rule, none, or module:Name of yours.")] = "rule",
+    model: Annotated[str, typer.Option(help="For --policy chat: name of the model. Key: OPENAI_API_KEY.")] = "",
+    model_url: Annotated[
+        str, typer.Option(help="For --policy chat: an OpenAI-compatible endpoint; default OpenAI's.")
+    ] = "",
+    temperature: Annotated[float | None, typer.Option(min=0.0, help="For --policy chat; default 1.")] = None,
+    context_tokens: Annotated[
+        int | None, typer.Option(min=1, help="For --policy chat: what the model can read and write; default 32768.")
+    ] = None,
+    native_tools: Annotated[
+        bool, typer.Option("--native-tools", help="For --policy chat: let the model call tools.")
+    ] = False,
+    grader: Annotated[str, typer.Option(help="rule, agentic, listwise, none, or module:Name of yours.")] = "rule",
+    grader_model: Annotated[
+        str, typer.Option(help="For --grader agentic or listwise: a model, or provider:name without --grader-url.")
+    ] = "",
+    grader_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")] = "",
+    grader_output: Annotated[
+        str, typer.Option(help="For --grader agentic: tool, or json_schema or prompted where tools cannot be called.")
+    ] = "",
+    grader_fallback: Annotated[str, typer.Option(help="Ranks where --grader fails: rule, say.")] = "",
+    grader_sessions: Sessions = False,
     tasks: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
     task_file: TaskFile = None,
     repo: Repo = None,
     sandbox: Sandbox = "auto",
+    flags: Annotated[
+        str, typer.Option(help="What a flag does to a pass: flag, zero or mask; or by kind: always_equal=zero,*=flag.")
+    ] = "flag",
     out: Annotated[Path | None, typer.Option(help="Write episodes and groups into this folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,10 +123,23 @@ def run(
             groups=groups,
             group_size=group_size,
             seed=seed,
-            policy=policy,
-            replay=replay,
-            grader=grader,
+            actors=models.Actors(
+                policy=policy,
+                replay=replay,
+                model=model,
+                model_url=model_url,
+                temperature=temperature,
+                context_tokens=context_tokens,
+                native_tools=native_tools,
+                grader=grader,
+                grader_model=grader_model,
+                grader_url=grader_url,
+                grader_output=grader_output,
+                grader_fallback=grader_fallback,
+                grader_sessions=grader_sessions,
+            ),
             sandbox=sandbox,
+            flags=flags,
             out=out,
         ),
         tasklists.select(tasks or [], task_file, repo),
@@ -108,18 +157,31 @@ def check(
     sandbox: Sandbox = "auto",
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each; more find flaky tests.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Tasks at one time.")] = 2,
+    attack: Annotated[
+        bool, typer.Option("--attack", help="Try to cheat in each task instead, and say what gets through.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="For --attack: only attacks and twins whose name has this in it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check tasks: the reference earns 1, doing nothing earns 0, every time."""
+    """Check tasks: the reference earns 1, doing nothing earns 0, every time. With --attack: cheating earns nothing."""
     chosen = tasklists.select(tasks or [], task_file, repo)
-    if not checks.check(chosen, sandbox=sandbox, repeats=repeats, jobs=jobs, as_json=as_json):
+    if attack:
+        good = checks.attack(chosen, only=only or [], sandbox=sandbox, jobs=jobs, as_json=as_json)
+    else:
+        good = checks.check(chosen, sandbox=sandbox, repeats=repeats, jobs=jobs, as_json=as_json)
+    if not good:
         raise typer.Exit(1)
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    prune: Annotated[bool, typer.Option("--prune", help="Remove containers whose trainers are dead.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show what works on this machine, and what to install for the rest. Exit code 1: nothing can run."""
-    if not doctors.doctor(as_json=as_json):
+    if not doctors.doctor(as_json=as_json, remove=prune):
         raise typer.Exit(1)
 
 
@@ -133,3 +195,90 @@ def tasks_list(task_file: TaskFile = None, repo: Repo = None, as_json: AsJson = 
 def tasks_show(task: str, task_file: TaskFile = None, repo: Repo = None, as_json: AsJson = False) -> None:
     """Show one task: its problem statement and how it is judged."""
     tasklists.show(tasklists.select([task], task_file, repo)[0], as_json=as_json)
+
+
+@images_app.command("pull")
+def images_pull(
+    tasks: Annotated[list[str] | None, typer.Argument(help="Tasks; default: all that have an image.")] = None,
+    task_file: TaskFile = None,
+    repo: Repo = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pull, load or build the images of tasks ahead, so that no episode waits for one."""
+    if not images.pull(tasklists.select(tasks or [], task_file, repo), named=bool(tasks), as_json=as_json):
+        raise typer.Exit(1)
+
+
+@images_app.command("list")
+def images_list(as_json: AsJson = False) -> None:
+    """List the images that this package made in the container engine."""
+    images.show_list(as_json=as_json)
+
+
+@images_app.command("prune")
+def images_prune(as_json: AsJson = False) -> None:
+    """Remove the images that this package made and no container uses. They are made again when they are needed."""
+    images.prune(as_json=as_json)
+
+
+@grader_app.command("eval")
+def grader_eval(
+    grader: Annotated[str, typer.Option(help="rule, agentic, listwise, or module:Name of yours.")] = "rule",
+    grader_model: Annotated[
+        str, typer.Option(help="For --grader agentic or listwise: a model, or provider:name without --grader-url.")
+    ] = "",
+    grader_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")] = "",
+    grader_output: Annotated[
+        str, typer.Option(help="For --grader agentic: tool, or json_schema or prompted where tools cannot be called.")
+    ] = "",
+    groups: Annotated[int, typer.Option(min=1, help="How many groups, spread over kinds and tasks.")] = GROUPS,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Gradings of each group; the second has the labels reversed.")
+    ] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same groups and labels.")] = 0,
+    tasks: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
+    task_file: TaskFile = None,
+    repo: Repo = None,
+    sandbox: Sandbox = "auto",
+    deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one grading; default: no limit.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Groups at one time.")] = 2,
+    grader_sessions: Sessions = False,
+    out: Annotated[Path | None, typer.Option(help="Write every grading into this file, as JSONL.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a grader on groups whose right order is known: known flaws, equals, and attacks on the judge."""
+    actors = models.Actors(
+        policy="noop",
+        grader=grader,
+        grader_model=grader_model,
+        grader_url=grader_url,
+        grader_output=grader_output,
+        grader_sessions=grader_sessions,
+    )
+    settings = graders.EvalSettings(
+        actors=actors,
+        groups=groups,
+        seed=seed,
+        repeats=repeats,
+        deadline_s=deadline_s,
+        sandbox=sandbox,
+        jobs=jobs,
+        out=out,
+    )
+    if not graders.evaluate_grader(settings, tasklists.select(tasks or [], task_file, repo), as_json=as_json):
+        raise typer.Exit(1)
+
+
+@grader_app.command("export")
+def grader_export(
+    sources: Annotated[list[Path], typer.Argument(help="Files of `grader eval --out`, folders of `run --out`.")],
+    out: Annotated[Path, typer.Option(help="A new folder for train.jsonl, eval.jsonl and manifest.json.")],
+    eval_share: Annotated[float, typer.Option(min=0.0, max=0.99, help="Of the examples, in whole tasks.")] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, help="Chooses the tasks of eval.jsonl.")] = 0,
+    task_file: TaskFile = None,
+    repo: Repo = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write conversations of the agentic grader as chat records for fine-tuning: right ones, on which votes agree."""
+    known = tasklists.select([], task_file, repo)
+    graders.export_sessions(sources, out, known, eval_share=eval_share, seed=seed, as_json=as_json)

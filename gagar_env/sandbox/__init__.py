@@ -27,8 +27,28 @@ def _bwrap(spec: SandboxSpec) -> Sandbox:
     return BwrapSandbox(spec)
 
 
-_KINDS: dict[str, Callable[[SandboxSpec], Sandbox]] = {"bwrap": _bwrap, "process": _process}
-"""Strongest first: `auto` takes the first that works here."""
+def _rootfs(spec: SandboxSpec) -> Sandbox:
+    from gagar_env.sandbox.rootfs import RootfsSandbox
+
+    return RootfsSandbox(spec)
+
+
+def _docker(spec: SandboxSpec) -> Sandbox:
+    from gagar_env.sandbox.docker import DockerSandbox
+
+    return DockerSandbox(spec)
+
+
+_KINDS: dict[str, Callable[[SandboxSpec], Sandbox]] = {
+    "bwrap": _bwrap,
+    "rootfs": _rootfs,
+    "docker": _docker,
+    "process": _process,
+}
+IMAGE_KINDS = ("rootfs", "docker")
+"""Those that can run an image; `auto` takes the first that works for a task that needs one."""
+HOST_KINDS = ("bwrap", "process")
+"""Those that `auto` chooses from where there is no image."""
 _probe_lock = threading.Lock()
 
 
@@ -44,6 +64,12 @@ def sandbox_kinds() -> tuple[str, ...]:
 
 @functools.cache
 def _probe(kind: str) -> str:
+    if kind == "docker":
+        from gagar_env.engine import why_no_engine
+
+        return why_no_engine()
+    if kind == "rootfs":
+        return _probe("bwrap")
     with tempfile.TemporaryDirectory(prefix="gagar-probe-") as folder:
         tree = Path(folder, "tree")
         tree.mkdir(mode=0o755)
@@ -66,22 +92,30 @@ def why_unavailable(kind: str) -> str:
         return _probe(kind)
 
 
-def choose_kind(kind: str) -> str:
+def choose_kind(kind: str, *, image: bool = False) -> str:
     """Turn `auto` into the strongest kind that works here; check any other.
+
+    Args:
+        kind: `auto` or a known kind.
+        image: Whether it must be one that runs an image.
 
     Raises:
         SandboxUnavailableError: If the kind is unknown, or does not work here, with the reason.
     """
-    if kind == "auto":
-        for name in ("bwrap", "process"):
-            if not why_unavailable(name):
-                if name == "process":
-                    _warn_weak()
-                return name
-        raise SandboxUnavailableError(f"no sandbox works here: {why_unavailable('process')}")
-    if kind not in _KINDS:
-        raise SandboxUnavailableError(f"unknown sandbox {kind!r}: known are auto, {', '.join(_KINDS)}")
-    return kind
+    if kind != "auto":
+        if kind not in _KINDS:
+            raise SandboxUnavailableError(f"unknown sandbox {kind!r}: known are auto, {', '.join(_KINDS)}")
+        return kind
+    names = IMAGE_KINDS if image else HOST_KINDS
+    reasons = {}
+    for name in names:
+        if not (reason := why_unavailable(name)):
+            if name == "process":
+                _warn_weak()
+            return name
+        reasons[name] = reason
+    what = "no sandbox that runs images works here" if image else "no sandbox works here"
+    raise SandboxUnavailableError(f"{what}: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
 
 
 @functools.cache
@@ -96,20 +130,36 @@ def open_sandbox(kind: str, spec: SandboxSpec) -> Sandbox:
     """Open a sandbox on a base tree.
 
     Args:
-        kind: `auto`, `bwrap`, `process`, or one that was registered.
+        kind: `auto`, `bwrap`, `rootfs`, `docker`, `process`, or one that was registered.
         spec: What it is made from.
 
     Raises:
         SandboxUnavailableError: If this kind does not work here.
         SandboxError: If it cannot be opened.
     """
-    return _KINDS[choose_kind(kind)](spec)
+    return _KINDS[choose_kind(kind, image=spec.image is not None)](spec)
+
+
+def keep_warm(kind: str, spec: SandboxSpec, count: int) -> None:
+    """Have `count` sandboxes started ahead, where starting takes long: containers. Other kinds are ready at once.
+
+    Raises:
+        SandboxUnavailableError: If this kind does not work here.
+        SandboxError: If what they need cannot be made.
+    """
+    if choose_kind(kind, image=spec.image is not None) == "docker":
+        from gagar_env.sandbox.docker import keep_warm as keep
+
+        keep(spec, count)
 
 
 __all__ = [
+    "HOST_KINDS",
+    "IMAGE_KINDS",
     "Sandbox",
     "SandboxSpec",
     "choose_kind",
+    "keep_warm",
     "open_sandbox",
     "register_sandbox",
     "sandbox_kinds",

@@ -40,6 +40,8 @@ class Limits:
     """All that is written to the work tree, /tmp and home together."""
     file_mb: int = 256
     """Largest single file."""
+    cpus: float = 2.0
+    """Processors' worth of time; more than the machine has means all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,35 @@ class ExecResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxImage:
+    """An image that is there, and how a task wants it run.
+
+    Attributes:
+        id: Its content, `sha256:...`.
+        reference: What was asked for.
+        digest: `name@sha256:...` as a registry knows it; empty for what was built or loaded here.
+        env: Variables that it sets.
+        workdir: Where the work tree stands.
+        user: Name or number; empty for the package's own unprivileged user.
+        platform: Such as `linux/amd64`.
+        capabilities: Those that are kept.
+        shm_mb: Size of /dev/shm.
+        archive: The file it can be read from without an engine.
+    """
+
+    id: str
+    reference: str = ""
+    digest: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    workdir: str = "/testbed"
+    user: str = ""
+    platform: str = ""
+    capabilities: tuple[str, ...] = ()
+    shm_mb: int = 64
+    archive: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSpec:
     """What a sandbox is made from. All host paths are trusted: the agent never wrote to them.
 
@@ -73,6 +104,9 @@ class SandboxSpec:
         pythonpath: Folders relative to the work tree that PYTHONPATH shall name.
         expose: Host folders that are readable inside, at the same path (virtual environments, interpreters).
         limits: What it may use.
+        image: What its system comes from; None for this machine's own, read-only. Folders of the host are not exposed
+            in an image.
+        tree_key: Names the content of `tree`, where that is known.
     """
 
     tree: Path
@@ -81,6 +115,8 @@ class SandboxSpec:
     pythonpath: tuple[str, ...] = ()
     expose: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    image: SandboxImage | None = None
+    tree_key: str = ""
 
 
 @runtime_checkable
