@@ -20,6 +20,8 @@ class EpisodeStatus(StrEnum):
     """The agent said that it is done: `terminated`."""
     TURN_LIMIT = "turn_limit"
     TIME_LIMIT = "time_limit"
+    POLICY_LIMIT = "policy_limit"
+    """The policy could not go on by a limit of its own: its context is full, or its budget is spent."""
     CUT = "cut"
     """Stopped from outside: a deadline of the group, or `close()`."""
     ERROR = "error"
@@ -32,11 +34,14 @@ class EpisodeStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Three outcomes of a verification. The last has no reward."""
+    """Outcomes of a verification. The last two have no reward."""
 
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
+    """The infrastructure failed."""
+    MASKED = "masked"
+    """It passed, but was flagged in a way that the flag policy leaves out."""
 
 
 class TestStatus(StrEnum):
@@ -71,8 +76,9 @@ class Flag(_Record):
     """Something that cannot be prevented, only seen: a line of the patch or of the run to look at."""
 
     kind: str
-    """Such as `always_equal`, `exits_process`, `touches_test_runner`."""
+    """One of `FLAG_KINDS`, such as `always_equal`."""
     path: str = ""
+    """The file; empty for what was seen while the tests ran."""
     detail: str = ""
 
 
@@ -112,7 +118,7 @@ class TestReport(_Record):
     @property
     def valid(self) -> bool:
         """Whether there is a result at all."""
-        return self.outcome is not Outcome.ERROR
+        return self.outcome in (Outcome.PASSED, Outcome.FAILED)
 
 
 class Turn(_Record):
@@ -162,9 +168,11 @@ class Episode(_Record):
         patch: A `git apply`-able patch against the base tree; empty when nothing was changed.
         dropped: Changed paths that the patch leaves out, with reasons.
         report: The verification; None when there was none (an error before it, or verification switched off).
-        error: What failed, when `status` is `error` or the report's outcome is.
+        error: What failed, when `status` or the report's outcome is `error`; which limit, at `policy_limit`;
+            why it is masked, when it is.
         first_observation: What the agent saw first.
         seed, policy, sandbox: What it was made with.
+        image: The image it ran in, by its registry's digest, else by its id; empty for this machine's own system.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -181,6 +189,7 @@ class Episode(_Record):
     seed: int | None = None
     policy: str = ""
     sandbox: str = ""
+    image: str = ""
     timings: Timings = Timings()
 
     @model_validator(mode="after")

@@ -15,9 +15,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from gagar_env.cache import cache_root
-from gagar_env.cli.output import console, print_json
+from gagar_env.cli.output import console, counted, print_json
 from gagar_env.sandbox import why_unavailable
 from gagar_env.tasks.registry import plugin_problems, task_ids
+
+KINDS = {
+    "bwrap": "isolates with Linux namespaces",
+    "rootfs": "the same on the files of an image",
+    "docker": "a container for each episode",
+    "process": "isolates nothing: trusted code only",
+}
 
 
 class Finding(NamedTuple):
@@ -48,7 +55,7 @@ def findings() -> list[Finding]:
     found = [Finding("python", True, f"{platform.python_version()} at {sys.executable}")]
     git = _version("git")
     found.append(Finding("git", bool(git), git or "needed for everything: install git"))
-    for kind, what in (("bwrap", "isolates with Linux namespaces"), ("process", "isolates nothing: trusted code only")):
+    for kind, what in KINDS.items():
         reason = why_unavailable(kind)
         found.append(Finding(f"sandbox {kind}", not reason, reason or what))
     for module, extra, use in (("torch", "torch", "advantages of tensors"),):
@@ -61,9 +68,24 @@ def findings() -> list[Finding]:
     return found
 
 
-def doctor(*, as_json: bool) -> bool:
-    """Print the report; True when tasks can run here."""
+def prune() -> list[str]:
+    """Remove the containers that dead processes of this package left; their names.
+
+    Raises:
+        SandboxError: If no engine answers.
+    """
+    from gagar_env.sandbox.docker import owners
+
+    return owners.prune()
+
+
+def doctor(*, as_json: bool, remove: bool = False) -> bool:
+    """Print the report; True when tasks can run here. With `remove`, containers of dead owners go first."""
+    removed = prune() if remove else []
     found = findings()
+    if remove:
+        names = f": {', '.join(removed)}" if removed else ""
+        found.append(Finding("containers", True, f"{counted(len(removed), 'container')} of dead owners removed{names}"))
     works = {finding.what: finding.works for finding in found}
     usable = works["git"] and works["cache"] and (works["sandbox bwrap"] or works["sandbox process"])
     if as_json:

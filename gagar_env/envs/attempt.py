@@ -9,14 +9,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gagar_env.actions import ActionFormat, BadAction, SandboxAction, Submit
+from gagar_env.actions import ActionFormat, Answer, BadAction, SandboxAction, Submit
 from gagar_env.envs.observation import clean_text, first_observation, show_result
 from gagar_env.envs.recorder import Recorder, Work
 from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport
 from gagar_env.errors import PatchError, SandboxClosedError
 from gagar_env.patch import make_patch
 from gagar_env.provision import provision
-from gagar_env.sandbox import open_sandbox
+from gagar_env.sandbox import keep_warm, open_sandbox
 from gagar_env.sandbox.base import Sandbox
 from gagar_env.tasks.task import EpisodeLimits, Task
 from gagar_env.verify import Verifier
@@ -52,6 +52,8 @@ class Rules:
     verifier: Verifier | None
     """None: nothing is verified."""
     verify_on_truncation: bool
+    warm: int = 0
+    """Sandboxes to keep started ahead."""
 
 
 class Attempt:
@@ -91,8 +93,10 @@ class Attempt:
             TaskError: If the task is broken.
         """
         started = time.monotonic()
-        ready = provision(self.task)
+        ready = provision(self.task, sandbox=kind)
         self._base_tree = ready.base.tree
+        if self._rules.warm:
+            keep_warm(kind, ready.spec, self._rules.warm)
         sandbox = open_sandbox(kind, ready.spec)
         with self._lock:
             stopped = self.episode is not None
@@ -109,7 +113,13 @@ class Attempt:
         )
         now = time.monotonic()
         self._ends_at = now + self._limits.episode_s
-        self.recorder.opened(observation=self.observation, sandbox=sandbox.kind, reset_s=now - started)
+        image = ready.spec.image
+        self.recorder.opened(
+            observation=self.observation,
+            sandbox=sandbox.kind,
+            image=(image.digest or image.id) if image else "",
+            reset_s=now - started,
+        )
 
     def act(self, action: object) -> None:
         """Run one action; ends the episode where it submits or reaches a limit."""
@@ -118,10 +128,10 @@ class Attempt:
         except Exception as error:
             self.broken("step", error)
 
-    def conclude(self, status: EpisodeStatus) -> None:
+    def conclude(self, status: EpisodeStatus, reason: str = "") -> None:
         """Capture and verify the work, and end the episode."""
         try:
-            self._conclude(status)
+            self._conclude(status, reason)
         except Exception as error:
             self.broken("end", error)
 
@@ -142,6 +152,11 @@ class Attempt:
         return episode
 
     def _act(self, action: object) -> None:
+        answer = action if isinstance(action, Answer) else Answer()
+        if answer.ends:
+            self.observation = f"[the episode is over: {answer.ends}]"
+            self._conclude(EpisodeStatus.POLICY_LIMIT, answer.ends)
+            return
         started = time.monotonic()
         left = self._ends_at - started
         self.exit_code, self.timed_out = -1, False
@@ -169,6 +184,8 @@ class Attempt:
             exit_code=None if self.exit_code < 0 else self.exit_code,
             timed_out=self.timed_out,
             seconds=now - started,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
         )
         if status is not None:
             self._conclude(status)
@@ -193,14 +210,16 @@ class Attempt:
         self.exit_code, self.timed_out = result.exit_code, result.timed_out
         return show_result(result, timeout_s=timeout_s)
 
-    def _conclude(self, status: EpisodeStatus) -> None:
+    def _conclude(self, status: EpisodeStatus, reason: str = "") -> None:
         work = self._work(verify=self._rules.verify_on_truncation or not status.is_truncated)
-        if work.report is not None and not work.report.valid:
+        if work.report is not None and work.report.outcome is Outcome.MASKED:
+            self.recorder.finish(status, work=work, error=work.report.reason)
+        elif work.report is not None and not work.report.valid:
             error = f"verification: {work.report.reason}"
             self.recorder.finish(EpisodeStatus.ERROR, work=work, error=error)
             self.observation = "[the episode is over: error: the verification did not work]"
         else:
-            self.recorder.finish(status, work=work)
+            self.recorder.finish(status, work=work, error=reason)
         self._close_sandbox()
 
     def _work(self, *, verify: bool) -> Work:

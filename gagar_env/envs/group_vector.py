@@ -19,8 +19,8 @@ from gagar_env.envs.member import Member, Step
 from gagar_env.envs.repo_edit import DEFAULT_TASK, RepoEditEnv
 from gagar_env.episode import Episode, EpisodeStatus
 from gagar_env.errors import EnvironmentBuildError, SandboxUnavailableError
-from gagar_env.provision import provision
-from gagar_env.sandbox import choose_kind, why_unavailable
+from gagar_env.provision import kind_for, provision
+from gagar_env.sandbox import why_unavailable
 from gagar_env.spaces import UnicodeText
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
@@ -170,10 +170,10 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
             SandboxUnavailableError: If this kind of sandbox does not work on this machine at all.
         """
         if self._sandbox_kind is not None:
-            if reason := why_unavailable(choose_kind(self._sandbox_kind)):
+            if reason := why_unavailable(kind_for(task, self._sandbox_kind)):
                 raise SandboxUnavailableError(reason)
             with contextlib.suppress(EnvironmentBuildError, OSError):  # each member records it
-                provision(task)
+                provision(task, sandbox=self._sandbox_kind)
         self._tasks[group] = task
         self._group_ids[group] = group_id or uuid.uuid4().hex
         return self._group_ids[group]

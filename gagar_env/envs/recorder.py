@@ -37,6 +37,7 @@ class Recorder:
         self._seed = seed
         self._policy = policy
         self._sandbox = sandbox
+        self._image = ""
         self._reset_s = 0.0
         self._turns: list[Turn] = []
         self._episode: Episode | None = None
@@ -52,11 +53,12 @@ class Recorder:
         """Number of turns so far."""
         return len(self._turns)
 
-    def opened(self, *, observation: str, sandbox: str, reset_s: float) -> None:
+    def opened(self, *, observation: str, sandbox: str, image: str, reset_s: float) -> None:
         """The sandbox stands and the agent has read its task."""
         with self._lock:
             self.first_observation = observation
             self._sandbox = sandbox
+            self._image = image
             self._reset_s = reset_s
 
     def turn(
@@ -67,6 +69,8 @@ class Recorder:
         exit_code: int | None = None,
         timed_out: bool = False,
         seconds: float = 0.0,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
     ) -> None:
         """Record one action and its observation."""
         turn = Turn(
@@ -75,6 +79,8 @@ class Recorder:
             exit_code=exit_code,
             timed_out=timed_out,
             seconds=seconds,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
         )
         with self._lock:
             if self._episode is None:
@@ -99,6 +105,7 @@ class Recorder:
                     seed=self._seed,
                     policy=self._policy,
                     sandbox=self._sandbox,
+                    image=self._image,
                     timings=Timings(
                         reset_s=self._reset_s,
                         steps_s=sum(turn.seconds for turn in self._turns),

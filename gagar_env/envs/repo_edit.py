@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +15,8 @@ from gagar_env.envs.attempt import Attempt, Rules
 from gagar_env.envs.recorder import Recorder
 from gagar_env.episode import Episode, EpisodeStatus
 from gagar_env.errors import SandboxUnavailableError, TaskError
-from gagar_env.sandbox import choose_kind
+from gagar_env.flag_policy import FlagAction, FlagPolicy, check_flag_policy
+from gagar_env.provision import kind_for
 from gagar_env.spaces import UnicodeText
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import EpisodeLimits, Task
@@ -55,11 +56,14 @@ class RepoEditEnv(gym.Env[str, str]):
         action_format: `bash`, `tools` or another registered format.
         verify: Whether to run the official tests. Without, no episode has a reward or is valid.
         verify_on_truncation: Whether to run them after a limit too.
-        zero_flags: Kinds of `Flag` that turn a pass into a failure, such as `always_equal`.
+        flag_policy: What a flag does to a pass: `flag` (nothing), `zero` (no reward) or `mask` (the episode is not
+            valid), for all or by kind: `{"always_equal": "zero", "*": "flag"}`.
         turns: Most turns; None for the limit of the task, as for the next three.
         command_s: Seconds for one command.
         episode_s: Seconds for the episode.
         output_bytes: Most output of one command that the agent sees.
+        warm: How many containers this process keeps started ahead for the tasks last reset; for `docker` only. A
+            verification takes one too, so as many as episodes run at one time is a good number.
         render_mode: None, or `ansi` for the transcript.
 
     Raises:
@@ -77,11 +81,12 @@ class RepoEditEnv(gym.Env[str, str]):
         action_format: str = "bash",
         verify: bool = True,
         verify_on_truncation: bool = True,
-        zero_flags: Sequence[str] = (),
+        flag_policy: FlagPolicy = "flag",
         turns: int | None = None,
         command_s: float | None = None,
         episode_s: float | None = None,
         output_bytes: int | None = None,
+        warm: int = 0,
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -97,8 +102,9 @@ class RepoEditEnv(gym.Env[str, str]):
         _limits(self._default_task, self._overrides)
         self._sandbox_kind = sandbox
         self._verify = verify
+        self._warm = warm
         self._verify_on_truncation = verify_on_truncation
-        self._zero_flags = tuple(zero_flags)
+        self._flag_policy = tuple(sorted(check_flag_policy(flag_policy).items()))
         self._attempt: Attempt | None = None
         self.action_format: ActionFormat = get_format(action_format)
         self.render_mode = render_mode
@@ -127,7 +133,7 @@ class RepoEditEnv(gym.Env[str, str]):
         wanted = _check_options(options)
         task = _as_task(wanted.get("task") or self._default_task)
         limits = _limits(task, self._overrides)
-        kind = choose_kind(self._sandbox_kind)
+        kind = kind_for(task, self._sandbox_kind)
         self.cut("reset")
         recorder = Recorder(
             task_id=task.id,
@@ -138,8 +144,9 @@ class RepoEditEnv(gym.Env[str, str]):
         )
         rules = Rules(
             action_format=self.action_format,
-            verifier=_verifier(kind, self._zero_flags) if self._verify else None,
+            verifier=_verifier(kind, self._flag_policy) if self._verify else None,
             verify_on_truncation=self._verify_on_truncation,
+            warm=self._warm,
         )
         attempt = Attempt(task, limits, rules, recorder)
         self._attempt = attempt
@@ -214,9 +221,9 @@ def _info(attempt: Attempt) -> dict[str, Any]:
 
 
 @functools.cache
-def _verifier(kind: str, zero_flags: tuple[str, ...]) -> Verifier:
+def _verifier(kind: str, flag_policy: tuple[tuple[str, FlagAction], ...]) -> Verifier:
     """One for all environments of this process: it remembers the official part of each task."""
-    return Verifier(sandbox=kind, zero_flags=frozenset(zero_flags))
+    return Verifier(sandbox=kind, flag_policy=dict(flag_policy))
 
 
 def _as_task(task: str | Task) -> Task:

@@ -36,9 +36,6 @@ class Changeset:
 
     def add(self, folder: int, name: str, path: str, base: State | None) -> None:
         """Record the state of `name` if it differs from `base`."""
-        if len(self.changes) >= MAX_CHANGES:
-            self.drop(path, f"more than {MAX_CHANGES} changes")
-            return
         try:
             self._add(folder, name, path, base)
         except OSError as error:  # it cannot be a fault of ours that a file is gone, or no file any more
@@ -49,14 +46,24 @@ class Changeset:
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             self.drop(path, "not a plain file or link")
             return
-        if status.st_size > self._max_file_bytes:
-            self.drop(path, f"larger than {self._max_file_bytes} bytes", status.st_size)
-            return
-        if self._total + status.st_size > MAX_TOTAL_BYTES:
-            self.drop(path, f"all changes exceed {MAX_TOTAL_BYTES} bytes", status.st_size)
-            return
-        state = state_of(folder, name)
-        if state is not None and state != base:
+        if self.fits(path, status.st_size) and (state := state_of(folder, name)) is not None:
+            self.put(path, state, base)
+
+    def fits(self, path: str, size: int) -> bool:
+        """Whether a file of that size may be read; it is left out if not."""
+        if len(self.changes) >= MAX_CHANGES:
+            self.drop(path, f"more than {MAX_CHANGES} changes")
+        elif size > self._max_file_bytes:
+            self.drop(path, f"larger than {self._max_file_bytes} bytes", size)
+        elif self._total + size > MAX_TOTAL_BYTES:
+            self.drop(path, f"all changes exceed {MAX_TOTAL_BYTES} bytes", size)
+        else:
+            return True
+        return False
+
+    def put(self, path: str, state: State, base: State | None) -> None:
+        """Record a state if it differs from `base`."""
+        if state != base:
             self._total += len(state[1])
             self.changes[path] = state
 
@@ -183,7 +190,7 @@ def capture_copy(tree: int, lower: int, before: dict[str, Stamp], max_file_bytes
             continue
         folder, name = open_parent(tree, path, create=False)
         try:
-            out.add(folder, name, path, _base_state(lower, path))
+            out.add(folder, name, path, base_state(lower, path))
         finally:
             os.close(folder)
     for path in before.keys() - now.keys():
@@ -192,7 +199,8 @@ def capture_copy(tree: int, lower: int, before: dict[str, Stamp], max_file_bytes
     return out
 
 
-def _base_state(lower: int, path: str) -> State | None:
+def base_state(lower: int, path: str) -> State | None:
+    """State of a path of the base tree; None if it has no such file or link."""
     try:
         folder, name = open_parent(lower, path, create=False)
     except OSError:

@@ -131,6 +131,20 @@ def _mode(bits: int) -> str:
     return "100755" if bits & stat.S_IXUSR else "100644"
 
 
+def subfolder(root: int, path: str) -> int | None:
+    """Descriptor of a folder below `root`; None if it is missing or no folder. The caller closes it."""
+    try:
+        parent, name = open_parent(root, path, create=False)
+    except OSError:
+        return None
+    try:
+        return os.open(name, DIRECTORY, dir_fd=parent)
+    except OSError:
+        return None
+    finally:
+        os.close(parent)
+
+
 def is_cache(name: str) -> bool:
     """Whether a name is that of a cache which every test run leaves."""
     return name in CACHE_NAMES or name.endswith(CACHE_SUFFIXES)

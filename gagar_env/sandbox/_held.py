@@ -11,7 +11,7 @@ from gagar_env.changes import Capture, Changes, DroppedPath, FileMode, FileState
 from gagar_env.errors import SandboxClosedError, SandboxError
 from gagar_env.sandbox._launch import HolderClient
 from gagar_env.sandbox.base import DEFAULT_MAX_OUTPUT_BYTES, ExecResult, SandboxSpec, sandbox_owner
-from gagar_env.sandbox.shell import Shell, server_script
+from gagar_env.sandbox.shell import Shell, ShellKind, server_script
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 QUIET = {
@@ -44,6 +44,7 @@ class HeldSandbox:
     scratch = ""
     home = ""
     temporary = ""
+    shell: ShellKind = "bash"
 
     def __init__(self, spec: SandboxSpec, *, isolate: bool) -> None:
         self.spec = spec
@@ -66,26 +67,38 @@ class HeldSandbox:
             "disk_mb": self.spec.limits.disk_mb,
             "binds": [],
             "etc": {},
+            "filter": b"",
+            "cgroup": None,
         }
 
     def _argv(self, script: str) -> list[str]:
         """Command line of the shell server; `{room}` stands for the holder's folder."""
         raise NotImplementedError
 
+    def _image_environment(self) -> Mapping[str, str]:
+        """Variables that the system inside sets; all others win over them, but for PATH's usual value."""
+        return {}
+
     def _environment(self) -> dict[str, str]:
-        env = {**QUIET, "HOME": self.home, "TMPDIR": self.temporary, **self.spec.env}
-        env.setdefault("PATH", ":".join((*self.spec.search_path, SYSTEM_PATH)))
+        image = self._image_environment()
+        env = {**image, **QUIET, "HOME": self.home, "TMPDIR": self.temporary, **self.spec.env}
+        if "PATH" not in self.spec.env:
+            env["PATH"] = ":".join((*self.spec.search_path, image.get("PATH", SYSTEM_PATH)))
         if self.spec.pythonpath:
             folders = (os.path.normpath(f"{self.workdir}/{p}") for p in self.spec.pythonpath)
             env["PYTHONPATH"] = ":".join(folders)
         return env
 
+    def _start_environment(self) -> dict[str, str]:
+        """Environment of the program that `_argv` names; it passes it on to the shell."""
+        return self._environment()
+
     def _open_shell(self) -> Shell:
         if self._shell is not None:
             self._shell.close()
-        argv = self._argv(server_script(self.spec.limits, own_namespace=self._isolate))
-        env = self._environment()
-        self._shell = Shell(lambda fds: self._holder.call("open_shell", argv, env, fds=fds))
+        script = server_script(self.spec.limits, own_namespace=self._isolate, shell=self.shell)
+        argv, env = self._argv(script), self._start_environment()
+        self._shell = Shell(lambda fds: self._holder.call("open_shell", argv, env, fds=fds), shell=self.shell)
         return self._shell
 
     def run(

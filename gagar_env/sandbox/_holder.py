@@ -18,17 +18,19 @@ from typing import Any
 
 from gagar_env.sandbox import _kernel as kernel
 from gagar_env.sandbox._capture import capture_copy, capture_upper, stamps
+from gagar_env.sandbox._cgroup import Cgroup, Place
 from gagar_env.sandbox._files import DIRECTORY, read_plain, remove, write_state
+from gagar_env.sandbox._seccomp import FILTER_FD
 from gagar_env.sandbox._wire import receive, send
 
 ROOM = "/tmp"  # a folder that exists everywhere: the private tmpfs is mounted over it
-FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "stage")
+FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "run", "stage")
 
 
 class Holder:
     """One sandbox, from the inside of its private mount namespace (or, without namespaces, a temporary folder)."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: dict[str, Any], places: list[Place]) -> None:
         self.spec = spec
         self.owner: tuple[int, int] | None = tuple(spec["owner"]) if spec["owner"] else None
         self.server = 0
@@ -45,6 +47,8 @@ class Holder:
             self._copy()
         self.tree = os.open(f"{self.room}/tree", DIRECTORY)
         self.scratch = os.open(f"{self.room}/scratch", DIRECTORY)
+        # last: it would be left behind if anything above failed
+        self.cgroup = Cgroup(places, **spec["cgroup"]) if spec["cgroup"] and places else None
 
     def _leave(self) -> None:
         """Enter a mount namespace of our own, with the right to mount in it."""
@@ -123,7 +127,7 @@ class Holder:
         """Start the shell server with descriptors 0, 1 and 3 from `fds`; whatever ran before is killed."""
         self.kill_all()
         argv = [part.replace("{room}", self.room) for part in argv]
-        self.server = os.fork()
+        self.server = self.cgroup.fork() if self.cgroup else os.fork()
         if self.server == 0:
             try:
                 self._become(argv, env, fds)
@@ -143,6 +147,10 @@ class Holder:
         for target, fd in ((0, high[0]), (1, high[1]), (2, high[1]), (3, high[2])):
             os.dup2(fd, target, inheritable=True)
         os.closerange(4, 1024)
+        if self.spec["filter"]:
+            self._offer(self.spec["filter"])
+        if self.cgroup:
+            self.cgroup.enter()
         os.chdir("/")
         kernel.leave_keyring()
         if self.owner:
@@ -151,6 +159,16 @@ class Holder:
             os.setresuid(*(self.owner[0],) * 3)
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.execve(argv[0], argv, env)
+
+    def _offer(self, text: bytes) -> None:
+        """Make `text` readable on `FILTER_FD`. It is far smaller than a pipe."""
+        source, sink = os.pipe()
+        os.write(sink, text)
+        os.close(sink)
+        if source != FILTER_FD:
+            os.dup2(source, FILTER_FD)
+            os.close(source)
+        os.set_inheritable(FILTER_FD, True)
 
     def kill_all(self, keep_server: bool = False) -> None:
         """Kill every process of this sandbox and wait until none is left; the shell server may be kept."""
@@ -194,6 +212,8 @@ class Holder:
     def close(self) -> None:
         """End every process and drop the tree; a private mount namespace goes with this process."""
         self.kill_all()
+        if self.cgroup:
+            self.cgroup.remove()
         if not self.spec["isolate"]:
             parent = os.open(os.path.dirname(self.room), DIRECTORY)
             remove(parent, os.path.basename(self.room))
@@ -218,7 +238,7 @@ def _reap() -> None:
             pass
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: socket.socket, places: list[Place]) -> None:
     """Answer requests `(method, arguments)` with `("ok", value)` or `("error", text)` until the socket closes."""
     holder: Holder | None = None
     method = ""
@@ -230,7 +250,7 @@ def serve(connection: socket.socket) -> None:
             method, arguments = request
             try:
                 if holder is None:
-                    holder, value = Holder(*arguments), None
+                    holder, value = Holder(arguments[0], places), None
                 else:
                     value = getattr(holder, method)(*arguments, *([fds] if fds else []))
                 send(connection, ("ok", value))

@@ -26,11 +26,13 @@ def _light_package() -> None:
 def main() -> None:
     """Serve until the driver closes its end of the socket on descriptor 0."""
     _light_package()
+    from gagar_env.sandbox import _cgroup
     from gagar_env.sandbox._holder import serve
     from gagar_env.sandbox._wire import receive
 
     driver = socket.socket(fileno=os.dup(0))
     os.set_inheritable(driver.fileno(), False)
+    places = _cgroup.find_places()
     gc.freeze()
     while True:
         try:
@@ -43,15 +45,18 @@ def main() -> None:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 0)
             driver.close()
-            serve(socket.socket(fileno=fds[0]))
+            serve(socket.socket(fileno=fds[0]), places)
         for fd in fds:
             os.close(fd)
         while True:
             try:
-                if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                    break
+                pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 break
+            if pid == 0:
+                break
+            if os.WIFSIGNALED(status):  # it could not clean up
+                _cgroup.remove_of(places, pid)
 
 
 if __name__ == "__main__":

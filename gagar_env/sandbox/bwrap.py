@@ -7,10 +7,13 @@ One namespace for each episode, with a shell in it. Per command that costs a sub
 - read-only system and environments; writable are the work tree, /tmp, home, /dev/shm and the scratch folder, all on one
   tmpfs with a size limit; nothing else of the host is there, neither home folders nor this package's own tasks;
 - limits on processes, on the address space of each process and on file size; no core dumps;
+- a system call filter, on x86_64 and aarch64: see `gagar_env.sandbox._seccomp`;
+- where cgroups can be made, as root or in a delegated tree: limits on memory of all processes together (memory and
+  disk, as files are in memory too), on their number, and on processor time, of which each sandbox gets its own share;
 - run as root, it drops to an unprivileged user first.
 
-Not prevented: use of CPU time within the time limit, memory of all processes together (processes x address space),
-attacks on the kernel (there is no system call filter).
+Not prevented: without cgroups, use of CPU time within the time limit, and memory of all processes together (processes x
+address space); attacks on the kernel through the calls that are left.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import Any
 
 from gagar_env.errors import SandboxUnavailableError
 from gagar_env.sandbox._held import HeldSandbox
+from gagar_env.sandbox._seccomp import FILTER_FD, program
 from gagar_env.sandbox.base import SandboxSpec
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -65,6 +69,7 @@ class BwrapSandbox(HeldSandbox):
     scratch = "/scratch"
     home = "/home/agent"
     temporary = "/tmp"
+    uid = gid = 1000
 
     def __init__(self, spec: SandboxSpec) -> None:
         bwrap = shutil.which("bwrap")
@@ -74,6 +79,7 @@ class BwrapSandbox(HeldSandbox):
         self._binds: list[str] = []
         self._system = self._plan_system()
         self._exposed = self._plan_exposed(spec)
+        self._writable = self._plan_writable()
         super().__init__(spec, isolate=True)
 
     def _plan_system(self) -> list[str]:
@@ -106,21 +112,43 @@ class BwrapSandbox(HeldSandbox):
         return ["--ro-bind", f"{{room}}/stage/{len(self._binds) - 1}", target]
 
     def _holder_spec(self) -> dict[str, Any]:
-        return {**super()._holder_spec(), "binds": self._binds, "etc": _etc()}
+        limits = self.spec.limits
+        cgroup = {
+            "memory_mb": limits.memory_mb,
+            "disk_mb": limits.disk_mb,
+            "processes": limits.processes,
+            "cpus": limits.cpus,
+        }
+        return {
+            **super()._holder_spec(),
+            "binds": self._binds,
+            "etc": _etc(),
+            "filter": program(),
+            "cgroup": None if os.environ.get("GAGAR_CGROUPS") == "0" else cgroup,
+        }
+
+    def _plan_writable(self) -> list[str]:
+        return [
+            *("--bind", "{room}/tmp", "/tmp", "--bind", "{room}/home", self.home),
+            *("--bind", "{room}/scratch", self.scratch, "--bind", "{room}/tree", self.workdir),
+        ]
+
+    def _shell_command(self, script: str) -> list[str]:
+        return ["--", "/bin/bash", "--noprofile", "--norc", "-c", script]
 
     def _argv(self, script: str) -> list[str]:
         return [
             self._bwrap,
-            *("--unshare-user", "--uid", "1000", "--gid", "1000", "--disable-userns"),
+            *("--unshare-user", "--uid", str(self.uid), "--gid", str(self.gid), "--disable-userns"),
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
             *("--unshare-cgroup-try", "--hostname", "sandbox"),
             *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+            *(("--seccomp", str(FILTER_FD)) if program() else ()),
             *self._system,
             *("--proc", "/proc", "--dev", "/dev"),
             *("--bind", "{room}/shm", "/dev/shm", "--remount-ro", "/dev"),
-            *("--bind", "{room}/tmp", "/tmp", "--bind", "{room}/home", self.home),
-            *("--bind", "{room}/scratch", self.scratch, "--bind", "{room}/tree", self.workdir),
+            *self._writable,
             *self._exposed,
             *("--remount-ro", "/", "--chdir", "/"),  # an agent may have closed its work tree
-            *("--", "/bin/bash", "--noprofile", "--norc", "-c", script),
+            *self._shell_command(script),
         ]

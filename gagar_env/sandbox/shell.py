@@ -12,10 +12,14 @@ import os
 import select
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from gagar_env.errors import SandboxError
 from gagar_env.sandbox.base import ExecResult, Limits
+
+ShellKind = Literal["bash", "sh"]
+"""`sh` is any shell of the POSIX kind, as dash and busybox's: for images that have no bash."""
 
 START_TIMEOUT_S = 30.0
 _PIPE_BYTES = 256 * 1024
@@ -30,22 +34,56 @@ ulimit -c 0 -f {file_blocks} -v {memory_kb} {processes}
 exec 9<&0 8>&3 3>&- </dev/null 2>/dev/null
 printf 'ready\\n' >&8
 while IFS= read -r -d '' -u 9 __cwd && IFS= read -r -d '' -u 9 __env && IFS= read -r -d '' -u 9 __cmd; do
-( exec 2>&1 8>&- 9<&-; cd -- "$__cwd" || exit 1; eval "$__env"; unset __cwd __env; eval "unset __cmd; $__cmd" )
+( exec 2>&1 8>&- 9<&-; cd -- "$__cwd" || exit 1; eval "$__env"; unset __cwd __env __rc __n; eval "unset __cmd; $__cmd" )
 __rc=$?
 {clear}
 printf '%s\\n' "$__rc" >&8
 done
 """
 
+# `read -d` is bash's alone, so that here each part is one line, encoded for `printf %b`. A substitution drops newlines
+# at the end, hence the letter behind.
+_POSIX_SERVER = """
+ulimit -c 0; ulimit -f {file_blocks}; ulimit -v {memory_kb}; {processes}
+exec 9<&0 8>&3 3>&- </dev/null 2>/dev/null
+printf 'ready\\n' >&8
+while IFS= read -r __cwd <&9 && IFS= read -r __env <&9 && IFS= read -r __cmd <&9; do
+( exec 2>&1 8>&- 9<&-
+__cwd=$(printf '%b_' "$__cwd"); __env=$(printf '%b_' "$__env"); __cmd=$(printf '%b_' "$__cmd")
+cd -- "${{__cwd%_}}" || exit 1; eval "${{__env%_}}"; unset __cwd __env __rc __n; eval "unset __cmd; ${{__cmd%_}}" )
+__rc=$?
+{clear}
+printf '%s\\n' "$__rc" >&8
+done
+"""
+# Until none is left: the dead count as processes until they are reaped, and the next command could not be forked.
+_CLEAR = "__n=0; while [ $__n -lt 50000 ] && kill -9 -1; do __n=$((__n + 1)); done"
+_ENCODED = [bytes([n]) if 32 <= n < 127 and n != 92 else b"\\0%03o" % n for n in range(256)]
 
-def server_script(limits: Limits, *, own_namespace: bool) -> str:
-    """The script of the server. In a process namespace of its own it ends what a command left running by itself."""
-    return _SERVER.format(
-        file_blocks=limits.file_mb * 1024,
+
+def server_script(limits: Limits, *, own_namespace: bool, shell: ShellKind = "bash") -> str:
+    """The script of the server. In a process namespace of its own it ends what a command left running by itself.
+
+    It wants descriptor 0 for commands, 1 and 2 for output, 3 for status lines, as `Shell` has them.
+    """
+    script, block, processes = _SERVER, 1024, f"-u {limits.processes}"
+    if shell == "sh":
+        script, block = _POSIX_SERVER, 512
+        processes = f"ulimit -p {limits.processes} 2>/dev/null || ulimit -u {limits.processes}"
+    return script.format(
+        file_blocks=limits.file_mb * (1 << 20) // block,
         memory_kb=limits.memory_mb * 1024,
-        processes=f"-u {limits.processes}" if own_namespace else "",
-        clear="kill -9 -1" if own_namespace else ":",
+        processes=processes if own_namespace else "",
+        clear=_CLEAR if own_namespace else ":",
     )
+
+
+def encoded(parts: Iterable[str], shell: ShellKind = "bash") -> bytes:
+    """Working folder, exports and script as the server reads them."""
+    texts = (part.encode("utf-8", "surrogateescape") for part in parts)
+    if shell == "bash":
+        return b"".join(text + b"\0" for text in texts)
+    return b"".join(b"".join(map(_ENCODED.__getitem__, text)) + b"\n" for text in texts)
 
 
 class Output:
@@ -84,12 +122,20 @@ class Shell:
     Args:
         start: Called with the server's descriptors (commands, output, status); starts it.
         timeout_s: How long it may take to be ready.
+        shell: What kind of script it runs.
 
     Raises:
         SandboxError: If it does not start, with what it printed.
     """
 
-    def __init__(self, start: Callable[[tuple[int, int, int]], object], *, timeout_s: float = START_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        start: Callable[[tuple[int, int, int]], object],
+        *,
+        timeout_s: float = START_TIMEOUT_S,
+        shell: ShellKind = "bash",
+    ) -> None:
+        self._kind: ShellKind = shell
         commands, self._commands = os.pipe()
         self._output, output = os.pipe()
         self._status, status = os.pipe()
@@ -134,8 +180,7 @@ class Shell:
             text = b"the command holds a NUL character, which no shell can take\n"
             return ExecResult(exit_code=126, output=text)
         exports = "".join(f"export {k}={shlex.quote(v)};" for k, v in env.items())
-        parts = (cwd, exports, command)
-        message = b"".join(p.encode("utf-8", "surrogateescape") + b"\0" for p in parts)
+        message = encoded((cwd, exports, command), self._kind)
         output = Output(max_output_bytes)
         started = time.monotonic()
         line = self._wait(message, output, started + timeout_s)

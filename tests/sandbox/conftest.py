@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from gagar_env.sandbox import SandboxSpec, open_sandbox, why_unavailable
+from gagar_env.images import resolve_image
+from gagar_env.sandbox import IMAGE_KINDS, SandboxSpec, open_sandbox, why_unavailable
 from gagar_env.sandbox.base import Limits, sandbox_owner
+from gagar_env.tasks.task import Image
 
-KINDS = ("process", "bwrap")
+KINDS = (
+    "process",
+    "bwrap",
+    pytest.param("rootfs", marks=pytest.mark.docker),
+    pytest.param("docker", marks=pytest.mark.docker),
+)
 
 
 def own(tree: Path) -> None:
@@ -39,13 +46,21 @@ def kind(request):
 
 
 @pytest.fixture
+def system(kind, request):
+    """What a sandbox of this kind needs beside a tree: an image, or nothing."""
+    if kind not in IMAGE_KINDS:
+        return {}
+    return {"image": resolve_image(Image(reference=request.getfixturevalue("test_image")))}
+
+
+@pytest.fixture
 def limits():
     return Limits(memory_mb=1024, processes=64, disk_mb=64, file_mb=32)
 
 
 @pytest.fixture
-def box(kind, tree, limits):
-    sandbox = open_sandbox(kind, SandboxSpec(tree=tree, limits=limits, env={"TASK": "yes"}))
+def box(kind, tree, limits, system):
+    sandbox = open_sandbox(kind, SandboxSpec(tree=tree, limits=limits, env={"TASK": "yes"}, **system))
     yield sandbox
     sandbox.close()
 

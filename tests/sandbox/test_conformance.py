@@ -352,8 +352,8 @@ def test_scratch(box, sh):
 # --- life ---
 
 
-def test_two_sandboxes_of_one_base_are_apart(kind, tree, sh):
-    other = open_sandbox(kind, SandboxSpec(tree=tree))
+def test_two_sandboxes_of_one_base_are_apart(kind, tree, sh, system):
+    other = open_sandbox(kind, SandboxSpec(tree=tree, **system))
     try:
         sh("echo mine > pkg/a.py")
         assert other.run("cat pkg/a.py", timeout_s=10).output == b"a = 1\n"

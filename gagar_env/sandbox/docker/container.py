@@ -1,0 +1,200 @@
+"""One container: how it is made, what it may do, and that it ends with its owner.
+
+Its first process is a guard that reads the stream this process holds open. When the owner closes it, or dies in any
+way, the engine closes the guard's input, the guard ends, and the engine removes the container. At the container's
+expiry the guard ends by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gagar_env.engine import engine, engine_errors
+from gagar_env.errors import SandboxError
+from gagar_env.sandbox.base import Limits
+from gagar_env.sandbox.docker.owners import labels, prune, remove
+
+_GUARD = (
+    "(i=0; while [ $i -lt {steps} ]; do sleep {step} && i=$((i+1)); done; kill -9 $$) & while read -r _; do :; done"
+)
+"""A `sleep` that is killed does not count: where commands run as root each of them ends all that it may."""
+_STEP_S = 60
+_OWN_PROCESSES = 8
+"""The guard's, the session's, and what the engine itself starts in the container."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What makes two containers interchangeable.
+
+    Attributes:
+        image: Id of the image, work tree included.
+        user: Whom commands run as.
+        root: Whether that is the administrator.
+        limits: What it may use.
+        mounts: Folders of the host by the place where they are readable inside.
+        hidden: Folders that are empty inside.
+        capabilities: Those that are kept.
+        platform: Such as `linux/amd64`; empty for the engine's own.
+        shm_mb: Size of /dev/shm.
+        lifetime_s: Seconds until it ends by itself.
+    """
+
+    image: str
+    user: str
+    root: bool
+    limits: Limits
+    mounts: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    platform: str = ""
+    shm_mb: int = 64
+    lifetime_s: float = field(default=4 * 3600.0)
+
+
+class Container:
+    """A started container that belongs to this process.
+
+    Raises:
+        SandboxError: If the engine cannot make or start it. Nothing is left of it then.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        _prune_once(os.getpid())
+        client = engine()
+        self.plan = plan
+        self.name = f"gagar-{uuid.uuid4().hex[:16]}"
+        self.id = ""
+        self._guard: Any = None
+        try:
+            with engine_errors("making a container"):
+                made = client.create_container(
+                    plan.image,
+                    ["-c", _guard(plan.lifetime_s), "gagar-guard"],
+                    entrypoint=["/bin/sh"],
+                    name=self.name,
+                    user="0:0",
+                    hostname="sandbox",
+                    working_dir="/",
+                    stdin_open=True,
+                    labels=labels(plan.lifetime_s),
+                    platform=plan.platform or None,
+                    healthcheck={"test": ["NONE"]},
+                    host_config=_host_config(plan),
+                    detach=False,
+                )
+                self.id = made["Id"]
+                self._guard = client.attach_socket(self.id, {"stdin": 1, "stream": 1})
+                client.start(self.id)
+        except BaseException:
+            self.remove()
+            raise
+
+    def state(self) -> Mapping[str, Any]:
+        """What the engine says of its state.
+
+        Raises:
+            SandboxError: If the engine does not answer, or the container is gone.
+        """
+        with engine_errors("looking at a container"):
+            found: Mapping[str, Any] = engine().inspect_container(self.id)["State"]
+        return found
+
+    def check(self) -> None:
+        """See that it runs.
+
+        Raises:
+            SandboxError: If it does not, or the engine does not answer. Commands cannot end it from inside.
+        """
+        state = self.state()
+        if not state.get("Running"):
+            raise SandboxError(
+                f"the container died: exit code {state.get('ExitCode')}, {state.get('Error') or 'ended'}"
+            )
+
+    def restart(self) -> None:
+        """End all its processes and begin anew; what is in its layer stays.
+
+        Raises:
+            SandboxError: If the engine cannot do that.
+        """
+        with engine_errors("restarting a container"):
+            self._close_guard()
+            engine().restart(self.id, timeout=0)
+            self._guard = engine().attach_socket(self.id, {"stdin": 1, "stream": 1})
+
+    def disk_bytes(self) -> int:
+        """What was written in it and is still there.
+
+        Raises:
+            SandboxError: If the engine does not answer.
+        """
+        with engine_errors("measuring a container"):
+            found = engine().containers(all=True, size=True, filters={"id": self.id})
+        return int(found[0].get("SizeRw") or 0) if found else 0
+
+    def remove(self) -> None:
+        """Remove it with all its processes. May be called twice; never raises."""
+        self._close_guard()
+        name, self.id = self.id or self.name, ""
+        if name:
+            self.name = ""
+            remove(name)
+
+    def _close_guard(self) -> None:
+        if self._guard is not None:
+            with contextlib.suppress(OSError, ValueError):
+                getattr(self._guard, "_sock", self._guard).close()
+                self._guard.close()
+            self._guard = None
+
+
+def _guard(lifetime_s: float) -> str:
+    step = max(1, min(_STEP_S, int(lifetime_s)))
+    return _GUARD.format(step=step, steps=max(1, int(lifetime_s / step)))
+
+
+def _host_config(plan: Plan) -> Any:
+    limits = plan.limits
+    memory = f"{limits.memory_mb}m"
+    temporary = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_mb}m"
+    return engine().create_host_config(
+        auto_remove=True,
+        init=True,
+        network_mode="none",
+        ipc_mode="private",
+        cap_drop=["ALL"],
+        cap_add=list(plan.capabilities),
+        security_opt=["no-new-privileges"],
+        mem_limit=memory,
+        memswap_limit=memory,
+        pids_limit=limits.processes + _OWN_PROCESSES,
+        nano_cpus=int(min(limits.cpus, _processors(os.getpid())) * 1e9),
+        shm_size=f"{plan.shm_mb}m",
+        tmpfs={"/tmp": temporary, **dict.fromkeys(plan.hidden, "rw,mode=555,size=4k")},
+        binds={source: {"bind": target, "mode": "ro"} for target, source in plan.mounts},
+        ulimits=[
+            {"name": "core", "soft": 0, "hard": 0},
+            {"name": "fsize", "soft": limits.file_mb << 20, "hard": limits.file_mb << 20},
+        ],
+        log_config={"type": "none"},
+    )
+
+
+@functools.cache
+def _processors(pid: int) -> int:
+    """How many the engine's machine has: it refuses a container that asks for more."""
+    with engine_errors("asking what the machine has"):
+        return int(engine().info().get("NCPU") or 1)
+
+
+@functools.cache
+def _prune_once(pid: int) -> None:
+    with contextlib.suppress(SandboxError):
+        prune()
