@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format benchmarks clean
+.PHONY: demo test test-image lint format benchmarks soak clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gagar demo
@@ -22,7 +22,15 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 
 benchmarks: $(VENV)/.installed-dev
-	for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/soak.py, $(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+
+soak: $(VENV)/.installed-dev test-image
+	$(BIN)/python benchmarks/soak.py
+
+# What the tests marked `docker` need; without, they are skipped. Starts an engine and makes images: Debian, as root.
+test-image:
+	.ci/engine
+	.ci/test-image
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "gagar-env needs Python 3.10 or newer; set PYTHON=..."; exit 1; }

@@ -1,6 +1,7 @@
 """Every Python block of the README and of docs/ runs, and every `gagar` line of their shell blocks.
 
-The Python blocks of one page run in order, in one interpreter, as a reader would type them.
+The Python blocks of one page run in order, in one interpreter, as a reader would type them. What names docker needs an
+engine.
 """
 
 import re
@@ -20,17 +21,26 @@ def blocks(page, language):
     return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
 
 
+def marks(text):
+    return [pytest.mark.docker] if "docker" in text else []
+
+
+def pages():
+    for page in PAGES:
+        if code := "\n".join(blocks(page, "python")):
+            yield pytest.param(code, id=page.name, marks=marks(code))
+
+
 def gagar_lines():
     for page in PAGES:
         for block in blocks(page, "sh"):
             for line in block.splitlines():
                 if line.startswith("gagar "):
-                    yield pytest.param(line, id=f"{page.name}: {line}")
+                    yield pytest.param(line, id=f"{page.name}: {line}", marks=marks(line))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name)
-def test_python_blocks(page, tmp_path):
-    code = "\n".join(blocks(page, "python"))
+@pytest.mark.parametrize("code", list(pages()))
+def test_python_blocks(code, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=tmp_path,
