@@ -17,7 +17,7 @@ from gagar_env.cache import Progress
 from gagar_env.episode import Outcome, TestReport, TestStatus
 from gagar_env.errors import GagarError
 from gagar_env.leaks import leaked_secrets
-from gagar_env.provision import provision
+from gagar_env.provision import kind_for, provision
 from gagar_env.sandbox import choose_kind
 from gagar_env.tasks.task import Task
 from gagar_env.test_ids import IdIndex
@@ -87,11 +87,12 @@ def check_task(
     """
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, actually: {repeats}")
-    kind = choose_kind(sandbox)
+    kind = choose_kind(sandbox, image=task.image is not None)
     started = time.monotonic()
-    check = _Check(task, Verifier(sandbox=kind))
+    check = _Check(task, Verifier(sandbox=sandbox))
     try:
-        prepared = provision(task, on_progress=on_progress)
+        kind = kind_for(task, sandbox)
+        prepared = provision(task, sandbox=kind, on_progress=on_progress)
         check_history(prepared.base.tree)
         check.problems += leaked_secrets(task, prepared.base.tree)
         check.reference_and_no_op(repeats)
@@ -133,10 +134,10 @@ def check_tasks(
     Raises:
         SandboxUnavailableError: If that kind of sandbox does not work here.
     """
-    kind = choose_kind(sandbox)
+    choose_kind(sandbox)
 
     def one(task: Task) -> TaskCheck:
-        result = check_task(task, sandbox=kind, repeats=repeats, solutions=solutions, on_progress=on_progress)
+        result = check_task(task, sandbox=sandbox, repeats=repeats, solutions=solutions, on_progress=on_progress)
         if on_result is not None:
             on_result(result)
         return result

@@ -50,6 +50,7 @@ class Evidence:
         sentinels: Phase -> outcome of each sentinel, with the `file` that it stands for.
         errors: Where and why collection, or pytest itself, failed.
         failed: How many failures pytest counted.
+        seen: What happened to the test runner, and the file behind it (empty where there is none).
     """
 
     exit_code: int
@@ -61,6 +62,7 @@ class Evidence:
     sentinels: tuple[Mapping[str, str], ...] = ()
     errors: tuple[tuple[str, str], ...] = ()
     failed: int = 0
+    seen: tuple[tuple[str, str], ...] = ()
 
     @property
     def statuses(self) -> dict[str, TestStatus]:
@@ -113,6 +115,7 @@ def _evidence(content: dict[str, Any]) -> Evidence:
         sentinels=tuple(content.get("sentinels", {}).values()),
         errors=tuple((place, message) for place, message in content.get("errors", ())),
         failed=content.get("failed", 0),
+        seen=tuple((what, file) for what, file in content.get("seen", ())),
     )
 
 

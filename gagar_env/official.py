@@ -7,7 +7,7 @@ Not taken, and listed in the report:
   package with tests beside its code) keeps its files; of an agent's, `test_*.py` and `*_test.py` go;
 - in every folder from the root down to the tests: `conftest.py` and the files that configure pytest;
 - where Python imports from: `sitecustomize.py`, `usercustomize.py`, `*.pth`, `*.egg-info`, `*.dist-info`,
-  and new modules named like pytest or what the reporter needs;
+  and new modules named like pytest, what the reporter needs, or what the official tests import;
 - compiled modules in `__pycache__`: pytest runs them instead of the source.
 
 These come from the base tree, or from the reference solution where that changes them: what the official
@@ -24,6 +24,7 @@ from pathlib import Path
 from gagar_env.changes import Changes, FileState, check_path
 from gagar_env.errors import PatchError, VerifyError
 from gagar_env.flags import is_test_name
+from gagar_env.official_names import guarded_names
 from gagar_env.patch import base_state, read_patch
 from gagar_env.tasks.task import Task
 
@@ -86,6 +87,7 @@ class Rules:
         mixed: Folders of which only what pytest collects is protected.
         configured: Folders where pytest looks for configuration.
         roots: Folders that Python imports from; empty string = the root.
+        guarded: Top-level modules that nobody may introduce, see `official_names`.
     """
 
     tree: Path
@@ -94,6 +96,7 @@ class Rules:
     mixed: frozenset[str]
     configured: frozenset[str]
     roots: tuple[str, ...]
+    guarded: frozenset[str]
 
     def protect(self, path: str, *, new: bool = True) -> bool:
         """Whether a change of `path` is not taken; `new` when something is to stand there."""
@@ -117,7 +120,7 @@ class Rules:
         stem = _module(head, folder=bool(below))
         if head.endswith((".pth", ".egg-info", ".dist-info")) or stem in START_UP:
             return True
-        return stem in RESERVED and not _has_module(self.tree / root, stem)
+        return (stem in RESERVED or stem in self.guarded) and not _has_module(self.tree / root, stem)
 
     def _in_the_way(self, path: str) -> bool:
         """A file or link where a protected folder or an import root is, or a module in place of a protected one."""
@@ -156,13 +159,24 @@ def prepare_official(task: Task, tree: Path) -> Official:
             whole.add(folder)
         else:
             mixed.add(folder)
+    roots = tuple(dict.fromkeys(("", *map(_normal, task.environment.pythonpath))))
+    configured = frozenset(p for path in (*files, *given) for p in ("", *_parents(path), path))
+    guarded = guarded_names(
+        tree,
+        official=changes,
+        places=(*given, *whole, *support, *(f"{top}/conftest.py".lstrip("/") for top in configured)),
+        roots=roots,
+        reference=reference,
+    )
     rules = Rules(
         tree=tree,
         paths=frozenset((*changes, *given, *support)),
         folders=tuple(sorted({*whole, *support})),
         mixed=frozenset(mixed),
-        configured=frozenset(p for path in (*files, *given) for p in ("", *_parents(path), path)),
-        roots=tuple(dict.fromkeys(("", *map(_normal, task.environment.pythonpath)))),
+        configured=configured,
+        roots=roots,
+        guarded=guarded
+        | {_module(_name(path), folder="." not in _name(path)) for path in support if _top(path, roots)},
     )
     needed = {p: s for p, s in reference.items() if rules.protect(p, new=s is not None)}
     return Official(
@@ -246,6 +260,11 @@ def _has_module(folder: Path, name: str) -> bool:
 
 def _inside(path: str, folder: str) -> bool:
     return not folder or path == folder or path.startswith(folder + "/")
+
+
+def _top(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether a path is directly in a folder that Python imports from."""
+    return path.rpartition("/")[0] in roots
 
 
 def _parents(path: str) -> list[str]:

@@ -13,6 +13,7 @@ task's own pytest (3.10 and newer): it imports nothing of this package.
   this one too.
 - A test has passed when its call passed and nothing else of it failed. Attempts that a rerun plugin of
   the task calls `rerun` do not count; otherwise the worst of several results does.
+- What happens to the runner itself meanwhile is noted too, by `runner_watch.py` beside this file.
 - The process ends at once after the report: exit hooks of the repository have no say.
 
 The report is a line with the HMAC-SHA256 of the rest, then JSON. Code under test runs in this process, so
@@ -22,12 +23,17 @@ a patch that is written against this very file can forge it; nothing run in one 
 import sys
 
 if __name__ == "__main__":
-    del sys.path[0]  # the folder of this file
+    import runner_watch  # beside this file
 
-import hmac
+    del sys.path[0], sys.modules["runner_watch"]
+
+import hashlib
 import importlib.util
 import json
 import os
+from builtins import dict, float, getattr, hasattr, int, isinstance, len, list, set, sorted, str, tuple, type
+
+# names above: what replaces a builtin while tests run does not replace it here
 
 UNUSABLE = 86
 """Exit code when pytest cannot be run at all."""
@@ -72,11 +78,24 @@ def _status(report):
     return "passed" if report.when == "call" else None
 
 
+def _json(value, quote=json.encoder.encode_basestring_ascii):
+    """What `json.dumps` gives, without parts that tests may have replaced."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join([_json(key) + ": " + _json(value[key]) for key in value]) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join([_json(item) for item in value]) + "]"
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    return float.__repr__(value) if isinstance(value, float) else int.__repr__(value)
+
+
 def _must_fail():
     assert 1 == 2, "this check of the test harness has to fail"
 
 
-def make_plugin(pytest, name):
+def make_plugin(pytest, name, watch):
     """The plugin that records. `name` is that of the sentinels; nobody can know it beforehand."""
 
     class Sentinel(pytest.Item):
@@ -140,6 +159,13 @@ def make_plugin(pytest, name):
         def pytest_collection_finish(self, session):
             ids = [item.nodeid for item in session.items]
             self.collected = [_node_id(i) for i in ids if i not in self.sentinels]
+            watch.look_at_items([i for i in session.items if i.nodeid not in self.sentinels])
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_makereport(self, item, call):
+            watch.made(item, call)
+            yield
+            watch.made(item, call)
 
         def pytest_collectreport(self, report):
             if report.failed:
@@ -152,6 +178,7 @@ def make_plugin(pytest, name):
             if report.nodeid in self.sentinels:
                 self.sentinels[report.nodeid][report.when] = report.outcome
                 return
+            watch.reported(report)
             status = _status(report)
             if type(report).__name__.lower().startswith("subtest") and status not in ("failed", "error"):
                 status = None  # the test that holds it has a report of its own
@@ -165,6 +192,8 @@ def make_plugin(pytest, name):
         @pytest.hookimpl(tryfirst=True)
         def pytest_sessionfinish(self, session):
             self.failed = session.testsfailed
+            watch.look_at_plugins(session.config.pluginmanager)
+            watch.look_at_items([i for i in getattr(session, "items", ()) if i.nodeid not in self.sentinels])
 
     return Recorder()
 
@@ -184,6 +213,7 @@ def load_pytest(folders, own, report):
         path = getattr(sys.modules[name], "__file__", None) or ""
         if "site-packages" in path or "dist-packages" in path:
             installed.add(name.partition(".")[0])
+    watch = pytest and runner_watch.Watch()
     sys.path[:0] = folders
     report["shared"] = sorted(installed.intersection(own))
     if pytest is None or installed.intersection(own):
@@ -192,7 +222,9 @@ def load_pytest(folders, own, report):
                 del sys.modules[name]
         importlib.invalidate_caches()
         import pytest
-    return pytest
+
+        watch = runner_watch.Watch()
+    return pytest, watch
 
 
 def run(job):
@@ -201,13 +233,13 @@ def run(job):
     has_xdist = "xdist" not in job["own"] and importlib.util.find_spec("xdist") is not None
     report = {"fault": "", "exit": UNUSABLE, "python": sys.version.split()[0], "tests": {}}
     try:
-        pytest = load_pytest([os.getcwd()] + folders, job["own"], report)
+        pytest, watch = load_pytest([os.getcwd()] + folders, job["own"], report)
     except BaseException as error:
         report["fault"] = _text("pytest cannot be imported: %s: %s" % (type(error).__name__, error))
         return report
     if folders:
         os.environ["PYTHONPATH"] = os.pathsep.join(folders)  # for what the tests start
-    plugin = make_plugin(pytest, job["sentinel"])
+    plugin = make_plugin(pytest, job["sentinel"], watch)
     serial = ["-n0", "--dist=no"] if has_xdist else []
     # options of the base's own configuration that do not fit this environment are given up as a whole
     for more in (serial, ["-p", "no:xdist", "-o", "addopts="]):
@@ -224,7 +256,9 @@ def run(job):
     for key in ("sentinels", "errors", "collected", "failed", "config_file"):
         report[key] = getattr(plugin, key)
     ended = {node_id: record for node_id, record in plugin.tests.items() if record["status"]}
-    report.update(tests=ended, exit=code, pytest=_text(pytest.__version__))
+    watch.look()
+    seen = [[_text(what), _text(file)] for what, file in sorted(watch.seen)]
+    report.update(tests=ended, exit=code, pytest=_text(pytest.__version__), seen=seen)
     return report
 
 
@@ -235,18 +269,21 @@ def main():
         job = json.loads(stream.read().decode("ascii"))
     os.unlink(sys.argv[1])
     place = job["report"]
-    signature = hmac.new(bytes.fromhex(job.pop("key")), digestmod="sha256")
-    # tests may leave these replaced
-    getpid, leave, dumps, write = os.getpid, os._exit, json.dumps, os.write
-    open_file, flags = os.open, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    # HMAC by hand: objects and functions of C cannot be replaced in place, those of the modules hmac and json can
+    key = bytes.fromhex(job.pop("key"))
+    inner = hashlib.sha256(bytes(b ^ 0x36 for b in key.ljust(64, b"\0")))
+    outer = hashlib.sha256(bytes(b ^ 0x5C for b in key.ljust(64, b"\0")))
+    getpid, leave, write = os.getpid, os._exit, os.write
+    open_file, flags = os.open, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
 
     report = run(job)
     if getpid() != process:  # a child that a test forked came back to here
         leave(UNUSABLE)
     try:
-        body = dumps(report).encode("ascii")
-        signature.update(body)
-        data = signature.hexdigest().encode("ascii") + b"\n" + body
+        body = _json(report).encode("ascii")
+        inner.update(body)
+        outer.update(inner.digest())
+        data = outer.hexdigest().encode("ascii") + b"\n" + body
         target = open_file(place, flags, 0o600)
         while data:
             data = data[write(target, data) :]

@@ -5,6 +5,7 @@
 
 Three outcomes. `passed` and `failed` are results; a patch that does not apply, hangs, or ends the test
 process is `failed`. `error` means that the harness broke: there is no reward. Only that is tried again.
+A pass that was flagged may become `failed` or `masked`, see `gagar_env.flag_policy`.
 
 The run does not depend on when or where: fixed hash seed, time zone and locale, no network where the
 sandbox has none to give, nothing of the host's environment, an interpreter by absolute path. Options
@@ -26,6 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gagar_env.changes import Changes, FileState
@@ -34,12 +36,12 @@ from gagar_env.errors import GagarError, PatchError, TaskError, VerifyError
 from gagar_env.evidence import (
     Evidence,
     ReportRefusedError,
-    Statuses,
     distrust,
     read_evidence,
     unmet_ids,
 )
-from gagar_env.flags import find_flags
+from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_flags
+from gagar_env.flags import find_flags, first_of_each
 from gagar_env.official import Official, prepare_official
 from gagar_env.patch import normalise, read_patch
 from gagar_env.provision import Provision
@@ -56,7 +58,7 @@ _REMOVED = ("PYTEST_", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "BASH_ENV", 
 _OUTPUT_CHARS = 8000
 _MEMORY = 512
 """Tasks whose official part is kept."""
-_REPORTER = Path(__file__).with_name("reporter.py")
+_REPORTER = ("runner_watch.py", "reporter.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ class Verifier:
     Args:
         sandbox: Kind of the fresh sandbox, as for `open_sandbox`.
         attempts: How often a verification is tried when the harness breaks.
-        zero_flags: Kinds of `Flag` that turn a pass into a failure.
+        flag_policy: What a flag does to a pass: `flag`, `zero` or `mask`, or one of them by kind of flag.
         provision: Prepares a task; replaced where base trees or environments come from elsewhere.
     """
 
@@ -81,18 +83,18 @@ class Verifier:
         *,
         sandbox: str = "auto",
         attempts: int = 2,
-        zero_flags: frozenset[str] = frozenset(),
-        provision: Callable[[Task], Provision] = provision_task,
+        flag_policy: FlagPolicy = "flag",
+        provision: Callable[[Task], Provision] | None = None,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
         self._sandbox = sandbox
         self._attempts = attempts
-        self._zero_flags = zero_flags
-        self._provision = provision
+        self._flag_policy = check_flag_policy(flag_policy)
+        self._provision = provision or partial(provision_task, sandbox=sandbox)
         self._lock = threading.Lock()
         self._officials: dict[tuple[str, str, str], Official] = {}
-        self._trusted: dict[tuple[str, str, str], list[Statuses]] = {}
+        self._trusted: dict[tuple[str, str, str], list[Evidence | None]] = {}
 
     def verify(self, task: Task, patch: bytes | Changes) -> TestReport:
         """Judge one patch.
@@ -132,13 +134,20 @@ class Verifier:
         ids = (*task.tests.fail_to_pass, *task.tests.pass_to_pass)
         flags = find_flags(tree, own, ids)
         run = self._run(ready, official, content)
-        report = self._judge(ready, official, run, flags)
-        return report.model_copy(update={"flags": flags, "ignored": tuple(map(_shown, ignored))})
+        report = self._judge(ready, official, run)
+        if report.passed:
+            flags = first_of_each((*self._seen(ready, official, run), *flags))
+        report = report.model_copy(update={"flags": flags, "ignored": tuple(map(_shown, ignored))})
+        return judge_flags(report, self._flag_policy)
 
-    def _judge(self, ready: Provision, official: Official, run: _Run, flags: tuple[Flag, ...]) -> TestReport:
+    def _judge(self, ready: Provision, official: Official, run: _Run) -> TestReport:
         tests, evidence, result = ready.task.tests, run.evidence, run.result
         statuses = evidence.statuses if evidence else {}
-        unmet = unmet_ids(tests, statuses, lambda: self._trusted_runs(ready, official))
+        unmet = unmet_ids(
+            tests,
+            statuses,
+            lambda: [known.statuses if known else {} for known in self._trusted_runs(ready, official)],
+        )
         required = len(dict.fromkeys((*tests.fail_to_pass, *tests.pass_to_pass)))
         reason = run.refused
         if result.timed_out:
@@ -147,9 +156,6 @@ class Verifier:
             reason = distrust(evidence, tests)
         if not reason and unmet:
             reason = f"{len(unmet)} of {required} required tests did not pass: {', '.join(unmet[:3])}"
-        zeroed = sorted({flag.kind for flag in flags} & self._zero_flags)
-        if not reason and zeroed:
-            reason = f"flagged as {', '.join(zeroed)}, which this verifier refuses"
         return TestReport(
             outcome=Outcome.FAILED if reason else Outcome.PASSED,
             reason=_one_line(reason),
@@ -160,6 +166,15 @@ class Verifier:
             output_tail=result.output.decode("utf-8", "replace")[-_OUTPUT_CHARS:],
         )
 
+    def _seen(self, ready: Provision, official: Official, run: _Run) -> list[Flag]:
+        """Flags of what happened to the test runner, and does not happen without the agent's change."""
+        found = run.evidence.seen if run.evidence else ()
+        found = tuple(pair for pair in found if not (pair[1] and official.rules.protect(pair[1], new=False)))
+        if found:
+            known = {pair for trusted in self._trusted_runs(ready, official) if trusted for pair in trusted.seen}
+            found = tuple(pair for pair in found if pair not in known)
+        return [Flag(kind="changes_test_runner", path=file, detail=_one_line(what)) for what, file in found]
+
     def _run(self, ready: Provision, official: Official, content: Changes) -> _Run:
         """One test run in a fresh sandbox."""
         task, key = ready.task, secrets.token_bytes(32)
@@ -168,7 +183,8 @@ class Verifier:
         sandbox = open_sandbox(self._sandbox, spec)
         try:
             sandbox.write(content)
-            reporter = sandbox.write_scratch("reporter.py", _REPORTER.read_bytes())
+            for name in _REPORTER:
+                reporter = sandbox.write_scratch(name, Path(__file__).with_name(name).read_bytes())
             job = self._job(task, official, sandbox.scratch, key)
             place = sandbox.write_scratch("job.json", job)
             command = shlex.join((ready.environment.python, "-s", "-B", reporter, place))
@@ -221,19 +237,16 @@ class Verifier:
                 self._officials[key] = known
         return known
 
-    def _trusted_runs(self, ready: Provision, official: Official) -> list[Statuses]:
-        """Statuses with the base and with the reference solution, each run once for a task."""
+    def _trusted_runs(self, ready: Provision, official: Official) -> list[Evidence | None]:
+        """What the base and the reference solution give, each run once for a task."""
         key = _key(ready)
         with self._lock:
             if key in self._trusted:
                 return self._trusted[key]
-        runs: list[Statuses] = []
         sources: list[Mapping[str, FileState | None]] = [{}]
         if official.reference:
             sources.append(official.reference)
-        for source in sources:
-            run = self._run(ready, official, official.merge(source)[0])
-            runs.append(run.evidence.statuses if run.evidence else {})
+        runs = [self._run(ready, official, official.merge(source)[0]).evidence for source in sources]
         with self._lock:
             return self._trusted.setdefault(key, runs)
 

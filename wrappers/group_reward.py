@@ -14,8 +14,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.envs.repo_edit import EPISODE_KEY
-from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport
+from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport, Turn
 from gagar_env.errors import GagarError
+from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_episode
 from gagar_env.grading import Grader
 from gagar_env.group import GroupResult, grade_group
 from gagar_env.rollout import GroupDriver, OnStep, Policy
@@ -58,6 +59,8 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         rollout_deadline_s: For `collect`: seconds for the episodes of a group; what still runs then
             is cut, unverified.
         seed: Of schedule and grading.
+        flag_policy: What a flag does to a recorded pass before it is graded: `flag`, `zero` or `mask`, for all or by
+            kind. It comes after the environment's own and does not change its rewards.
         grading: Further arguments of `grade_group`: `base`, `scheme`, `strength`, `preserve`,
             `deadline_s` (of the grader), ...
 
@@ -75,10 +78,12 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         *,
         rollout_deadline_s: float | None = None,
         seed: int = 0,
+        flag_policy: FlagPolicy = "flag",
         **grading: Any,
     ) -> None:
+        self._flag_policy = check_flag_policy(flag_policy)
         arguments = {"grader": grader, "rollout_deadline_s": rollout_deadline_s, "seed": seed, **grading}
-        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **arguments)
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, flag_policy=flag_policy, **arguments)
         _Wrapper.__init__(self, env)
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.DISABLED:
@@ -118,7 +123,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         touched: set[str] = set()
         for index, record in enumerate(infos[EPISODE_KEY]):
             if record is not None and index not in self._records:
-                self._records[index] = record
+                self._records[index] = judge_episode(record, self._flag_policy)
                 touched.add(self._group_ids[index])
         results: dict[int, tuple[GroupResult, int]] = {}
         for group_id in sorted(touched):
@@ -214,18 +219,13 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                 self.metrics.rollout_s += time.monotonic() - since
                 number = at_work.pop(group)
                 free.append(group)
-                task, episodes = tasks[number % len(tasks)], tuple(found)
+                task, episodes = tasks[number % len(tasks)], tuple(judge_episode(e, self._flag_policy) for e in found)
                 result = self._grade(episodes, task, number)
                 if not result.kept:
                     continue
                 kept += 1
-                batch = GroupBatch(
-                    result=result,
-                    episodes=episodes,
-                    task=task,
-                    attempt=number,
-                    seed=self._seed_of(number),
-                )
+                seed = self._seed_of(number)
+                batch = GroupBatch(result=result, episodes=episodes, task=task, attempt=number, seed=seed)
                 if on_exhausted == "skip":
                     held.append(batch)
                 else:
@@ -288,8 +288,9 @@ def _check_grading(seed: int, grading: dict[str, Any]) -> None:
     if seed < 0:
         raise ValueError(f"seed must be 0 or more, got {seed}")
     common: Any = {"group_id": "check", "task_id": "check", "status": EpisodeStatus.SUBMITTED}
+    turn = Turn(action="", observation="", completion_tokens=1)  # whether an actor counts tokens, only its turns show
     pair = [
-        Episode(id=outcome.value, report=TestReport(outcome=outcome), **common)
+        Episode(id=outcome.value, report=TestReport(outcome=outcome), turns=(turn,), **common)
         for outcome in (Outcome.PASSED, Outcome.FAILED)
     ]
     grade_group(pair, None, seed=seed, **grading)

@@ -1,4 +1,4 @@
-"""Tiny tasks for the verifier and the attacks on it."""
+"""Tiny tasks for the verifier and the attacks on it, and how an episode is played."""
 
 import os
 from dataclasses import replace
@@ -9,10 +9,13 @@ import pytest
 from gagar_env.bases import Base
 from gagar_env.changes import FileState
 from gagar_env.environments import BuiltEnvironment, prepare_environment
+from gagar_env.envs.repo_edit import RepoEditEnv
+from gagar_env.episode import EpisodeStatus
 from gagar_env.patch import make_patch
 from gagar_env.provision import Provision
+from gagar_env.sandbox import why_unavailable
 from gagar_env.sandbox.base import SandboxSpec, sandbox_owner
-from gagar_env.tasks.task import Environment, RepoSource, Task, Tests
+from gagar_env.tasks.task import Environment, Image, RepoSource, Task, Tests
 from gagar_env.verify import Verifier
 
 BUG = "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"
@@ -119,3 +122,113 @@ class Arena:
 @pytest.fixture(scope="session")
 def arena(tmp_path_factory, lean_environment):
     return Arena(tmp_path_factory.mktemp("arena"), prepare_environment(lean_environment))
+
+
+class Play:
+    """One episode from a list of actions; ends with `submit`."""
+
+    def __init__(self, task, kind, *actions, **more):
+        env = RepoEditEnv(task, sandbox=kind, **more)
+        observation, info = env.reset(seed=0)
+        self.seen, self.infos = [observation], [info]
+        self.reward, over = 0.0, False
+        try:
+            for action in (*actions, env.action_format.submit()):
+                if not over:
+                    observation, self.reward, terminated, truncated, info = env.step(action)
+                    over = terminated or truncated
+                    self.seen.append(observation)
+                    if not over:
+                        self.infos.append(info)
+            self.episode = env.episode
+        finally:
+            env.close()
+
+    @property
+    def text(self):
+        """All that the agent read before the end."""
+        return "\n".join(self.seen[:-1])
+
+    def earned(self, reward):
+        assert self.episode.status is EpisodeStatus.SUBMITTED, self.episode.error
+        assert self.reward == reward, self.episode.report.reason
+
+
+KINDS = ("bwrap", "docker", "rootfs")
+"""Kinds of sandbox that the catalogue is run on."""
+
+
+class Calculators:
+    """Real tasks, for episodes in any kind of sandbox: `whole` uses helpers and data, `plain` asserts alone."""
+
+    def __init__(self, root: Path, environment: Environment) -> None:
+        self._environment = environment.model_copy(update={"pythonpath": ("src",)})
+        self._folders = root / "base", root / "hidden"
+        early = f"import calc\n{BASE['tests/conftest.py']}"  # the code under test runs before anything of the tests
+        for folder, files in zip(self._folders, ({**BASE, "tests/conftest.py": early}, OFFICIAL), strict=True):
+            for path, text in files.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(text)
+
+    def task(self, *, plain=False, image=None, **tests):
+        base, hidden = self._folders
+        lists = {"fail_to_pass": FAIL_TO_PASS, "pass_to_pass": PASS_TO_PASS}
+        if plain:
+            lists = {"fail_to_pass": (FAIL_TO_PASS[2],), "pass_to_pass": (PASS_TO_PASS[0],)}
+        settings = {"files": ("tests/test_calc.py", "tests/test_new.py"), "support": ("checks.py",), "timeout_s": 60}
+        return Task(
+            id="calculator-plain" if plain else "calculator",
+            problem_statement="add(1, 2) gives -1",
+            repo=RepoSource(kind="tree", path=base),
+            environment=Environment(pythonpath=("src",)) if image else self._environment,
+            image=Image(reference=image) if image else None,
+            tests=Tests(folder=hidden, **{**settings, **lists, **tests}),
+            solution_patch=make_patch(base, FIX),
+        )
+
+
+@pytest.fixture(scope="session")
+def calculators(tmp_path_factory, lean_environment):
+    return Calculators(tmp_path_factory.mktemp("calculators"), lean_environment)
+
+
+@pytest.fixture(scope="session")
+def attacked(request, calculators):
+    """`attacked(kind, plain=...)`: a task for a kind of sandbox, which is skipped where it does not work."""
+
+    def task(kind, **more):
+        if reason := why_unavailable(kind):
+            pytest.skip(f"{kind} does not work here: {reason}")
+        image = None if kind == "bwrap" else request.getfixturevalue("test_image")
+        return calculators.task(image=image, **more)
+
+    return task
+
+
+@pytest.fixture(scope="session")
+def play():
+    """`play(task, kind, *actions)` plays one episode; what it returns has `earned(reward)`."""
+    return Play
+
+
+@pytest.fixture(scope="session")
+def earns():
+    """`earns(reward, task, kind, *actions)` demands a valid reward; gives all observations, and the episode."""
+
+    def run(reward, task, kind, *actions, **more):
+        played = Play(task, kind, *actions, **more)
+        episode = played.episode
+        assert episode.status is EpisodeStatus.SUBMITTED, (episode.error, played.seen[1:])
+        assert episode.valid
+        assert episode.passed == bool(reward), (episode.report.reason, played.seen[1:])
+        return played.seen, episode
+
+    return run
+
+
+@pytest.fixture
+def isolated(best_kind):
+    """The kind of sandbox of this machine that keeps things apart."""
+    if best_kind != "bwrap":
+        pytest.skip("only bwrap keeps this apart")
+    return best_kind

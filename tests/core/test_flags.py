@@ -53,6 +53,26 @@ def flags(tree, text, path="pkg/mod.py"):
         ("x = 'test_rounding_up'\n", []),
         ("def broken(:\n    PYTEST_CURRENT_TEST\n", ["reads_test_environment"]),
         ("x = '\\d'\nimport pytest\n", ["touches_test_runner"]),
+        ("class A:\n    def __eq__(self, o):\n        return o is o or self.x == o.x\n", ["always_equal"]),
+        ("def yes(*a):\n    return 1 == 1\nA.__eq__ = yes\n", ["always_equal"]),
+        ("def yes(*a):\n    return True\nA = type('A', (), {'__eq__': yes})\n", ["always_equal"]),
+        ("setattr(A, '__ne__', lambda s, o: False)\n", ["always_equal"]),
+        ("def same(a, b):\n    return a == b\nA.__eq__ = same\n", []),
+        ("import sys\nsys.modules['pytest']\n", ["touches_test_runner"]),
+        ("import sys\nsys.modules.get('_pytest.runner')\n", ["touches_test_runner"]),
+        ("import sys\nx = 'unittest' in sys.modules\n", ["touches_test_runner"]),
+        ("import sys\nme = sys.modules[__name__]\n", []),
+        ("import __main__\n", ["touches_test_runner"]),
+        ("def f(e):\n    return e.__traceback__.tb_frame\n", ["inspects_runtime"]),
+        ("open('/proc/self/mem')\n", ["inspects_runtime"]),
+        ("open('/proc/cpuinfo')\n", []),
+        ("import linecache\nlinecache.getlines('a')\n", ["inspects_runtime"]),
+        ("getattr(__import__('sy' + 's'), 'x')\n", ["hides_names"]),
+        ("getattr(o, ''.join(chr(c) for c in [95]))\n", ["hides_names"]),
+        ("getattr(o, name)\ngetattr(o, 'get_' + name)\n", []),
+        ("exec(text)\n", ["runs_text"]),
+        ("import importlib.util as u\nu.spec_from_file_location(a, b)\n", ["runs_text"]),
+        ("import re\nre.compile('x')\n", []),
     ],
 )
 def test_what_is_flagged(tmp_path, text, kinds):
@@ -78,3 +98,24 @@ def test_bounded(tmp_path):
     lines = "".join(f"class A{n}:\n    def __eq__(self, o): return True\n" for n in range(200))
     assert len(flags(tmp_path, lines)) == MAX_FLAGS
     assert flags(tmp_path, "(" * 100_000) == []
+
+
+def test_code_in_a_tests_folder_is_read_too(tmp_path):
+    text = (
+        "import pytest\n\n\nclass A:\n    def __eq__(self, o):\n        return True\n\n\ndef test_bare():\n    pass\n"
+    )
+    for path in ("pkg/tests/any.py", "test_any.py"):
+        assert flags(tmp_path, text, path) == ["always_equal"]
+        assert flags(tmp_path, "import _pytest.runner\n", path) == ["touches_test_runner"]
+
+
+def test_compiled_code_is_not_read(tmp_path):
+    assert flags(tmp_path, b"\x7fELF", "pkg/mod.cpython-311-x86_64-linux-gnu.so") == ["not_read"]
+
+
+def test_many_flags_of_one_kind_do_not_push_out_another(tmp_path):
+    changes = {f"a{n}.py": FileState(b"import atexit\natexit.register(print)\n") for n in range(MAX_FLAGS * 2)}
+    changes["z.py"] = FileState(b"class A:\n    __eq__ = lambda s, o: True\n")
+    found = find_flags(tmp_path, changes, ())
+    assert len(found) == MAX_FLAGS
+    assert "always_equal" in {flag.kind for flag in found}

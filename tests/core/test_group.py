@@ -395,3 +395,42 @@ def test_an_unknown_task_is_the_callers_fault():
 def test_what_are_no_episodes_is_refused(wrong):
     with pytest.raises(TypeError, match="Episode records"):
         grade_group(wrong, None)
+
+
+def test_marks_of_turns_share_out_an_advantage_and_keep_its_sum(task):
+    class Marks(ByPatch):
+        def grade(self, workspace):
+            by_id = {name: label for label, name in workspace.episode_ids.items()}
+            marks = {by_id["e0"]: {1: "useful", 3: "harmful"}, by_id["e2"]: {2: "harmful"}}
+            return Verdict.model_validate({**super().grade(workspace).model_dump(), "turn_marks": marks})
+
+    members = [*group("ppff", turns=4), episode("e9", text=patch("e0"), turns=5)]  # e9 repeats the work of e0
+    plain, marked = grade_group(members, ByPatch(), task=task), grade_group(members, Marks(), task=task)
+    assert marked.advantages == plain.advantages
+    assert plain.turn_advantages is None
+    assert [each is None for each in marked.turn_advantages] == [False, True, False, True, True]
+    for number in (0, 2):
+        assert math.fsum(marked.turn_advantages[number]) == pytest.approx(4 * marked.advantages[number])
+    won, lost = marked.turn_advantages[0], marked.turn_advantages[2]
+    assert won[0] > won[1] == won[3] > won[2] > 0
+    assert 0 > lost[0] == lost[2] == lost[3] > lost[1]
+    assert GroupResult.model_validate_json(marked.model_dump_json()) == marked
+    flat = grade_group(members, Marks(), task=task, turn_strength=0)
+    assert flat.turn_advantages[0] == (flat.advantages[0],) * 4
+
+
+def test_marks_of_turns_that_there_are_not_cost_the_ranking(task):
+    def answer(passing):
+        tiers = tuple((label,) for label in passing)
+        return Verdict(grader="g", outcome=RANKED, tiers=tiers, turn_marks={passing[0]: {2: "useful"}})
+
+    class Wrong(Answers):
+        def grade(self, workspace):
+            return answer(workspace.passing)
+
+    result = grade_group(group("ppf"), Wrong(None), task=task)
+    assert not result.graded
+    assert "marks what there is not: turn 2 of" in result.fallback
+    assert result.advantages == result.advantages_before
+    with pytest.raises(ValueError, match="strength must be in"):
+        grade_group(group("ppf"), ByPatch(), task=task, turn_strength=1.0)

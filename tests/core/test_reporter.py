@@ -41,7 +41,8 @@ def report(request, tmp_path, lean_environment):
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             (work / path).write_text(text)
         scratch.mkdir()
-        (scratch / "reporter.py").write_bytes(REPORTER.read_bytes())
+        for file in (REPORTER, REPORTER.with_name("runner_watch.py")):
+            (scratch / file.name).write_bytes(file.read_bytes())
         job = {
             "key": KEY,
             "report": str(scratch / "report"),
@@ -74,10 +75,13 @@ def fell(found):
 
 
 def test_it_is_written_for_python_3_6_and_alone():
-    tree = ast.parse(REPORTER.read_text(), feature_version=(3, 6))
-    names = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
-    names |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    assert names == {"sys", "hmac", "importlib.util", "json", "os", "pytest"}
+    names = set()
+    for file in (REPORTER, REPORTER.with_name("runner_watch.py")):
+        tree = ast.parse(file.read_text(), feature_version=(3, 6))
+        names |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+        names |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    standard = {"sys", "hashlib", "importlib.util", "json", "os", "builtins", "types"}
+    assert names == {*standard, "pytest", "runner_watch"}
 
 
 def test_every_test_is_on_record(report):

@@ -1,0 +1,100 @@
+"""Module names that the official tests count on: nobody else's module may come to stand for them.
+
+Tests import helpers, the standard library and installed packages, by name. A new module of that name at the top of an
+import root would be taken in their place: a `numpy/` whose `assert_allclose` checks nothing, or a `test_a.py` that is
+imported as `test_a` before the official one is.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from gagar_env.changes import Changes
+from gagar_env.patch import base_state
+
+_LARGEST = 1_000_000
+"""Bytes of one test file that is read for its imports."""
+
+
+def guarded_names(
+    tree: Path,
+    *,
+    official: Changes,
+    places: Iterable[str],
+    roots: Iterable[str],
+    reference: Changes,
+) -> frozenset[str]:
+    """Top-level module names that an agent's change must not introduce.
+
+    These are what official test files are called and what they import, without what the base tree has at an import
+    root or the reference solution puts there. Where no reference is known, an import that is not of the standard
+    library may be what the task asks for.
+
+    Args:
+        tree: The base tree.
+        official: The official tests.
+        places: Files and folders whose Python files are the tests' own.
+        roots: Folders that Python imports from; empty string = the root.
+        reference: The reference solution, empty where none is known.
+    """
+    given = tuple(roots)
+    files = list(_python_files(tree, official, places))
+    names = {Path(path).stem for path in files if _is_test(Path(path).name)}
+    imported: set[str] = set()
+    for path in files:
+        state = official[path] if path in official else base_state(tree, path)
+        if state is not None and len(state.data) <= _LARGEST:
+            imported.update(imports_of(state.data))
+    names |= imported if reference else imported & sys.stdlib_module_names
+    known = {name for root in given for name in _modules(tree / root)}
+    known |= {name for root in given for name in _below(reference, root)}
+    return frozenset(names - known)
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith("test_") or name.endswith("_test.py")
+
+
+def _python_files(tree: Path, official: Changes, places: Iterable[str]) -> Iterator[str]:
+    for place in dict.fromkeys((*official, *places)):
+        if place.endswith(".py"):
+            yield place
+        elif (tree / place).is_dir() and not (tree / place).is_symlink():
+            for folder, _, names in os.walk(tree / place):
+                yield from (os.path.relpath(os.path.join(folder, n), tree) for n in names if n.endswith(".py"))
+
+
+def imports_of(source: bytes) -> Iterator[str]:
+    """Top-level names of what a module imports, relative imports left out; nothing where it cannot be read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            parsed = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
+
+
+def _modules(folder: Path) -> Iterator[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.endswith((".py", ".pyc", ".so", ".pyd")) or (folder / name).is_dir():
+            yield name.partition(".")[0]
+
+
+def _below(changes: Changes, root: str) -> Iterator[str]:
+    for path, state in changes.items():
+        if state is not None and (not root or path.startswith(f"{root}/")):
+            yield path[len(root) + 1 if root else 0 :].partition("/")[0].partition(".")[0]
