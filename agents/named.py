@@ -10,13 +10,15 @@ from gagar_env.errors import GagarError, UnknownNameError
 from gagar_env.tasks.faults import did_you_mean
 
 
-def make(what: str, name: str, table: Mapping[str, str]) -> Any:
-    """What the class or function that `name` stands for gives when it is called without arguments.
+def make(what: str, name: str, table: Mapping[str, str], *given: Any, **options: Any) -> Any:
+    """What the class or function that `name` stands for gives when it is called, by default without arguments.
 
     Args:
         what: "policy" or "grader", for messages.
         name: A name of the table, or `package.module:Name` of a class or function of yours.
         table: Name -> `package.module:Name`, so that only what is used is imported.
+        given: Arguments for it, as for `options`.
+        options: By name.
 
     Raises:
         UnknownNameError: One line that says which names there are, if there is none, or why it cannot be made.
@@ -33,7 +35,7 @@ def make(what: str, name: str, table: Mapping[str, str]) -> Any:
     except Exception as error:  # a module of somebody else may raise anything
         raise UnknownNameError(f"{what} {name!r} cannot be imported: {_line(error)}") from error
     try:
-        return found()
+        return found(*given, **options)
     except GagarError:
         raise
     except Exception as error:

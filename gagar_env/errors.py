@@ -9,11 +9,15 @@ exceptions are for what stops a caller: broken set-up, a broken harness, wrong a
     ├── EnvironmentBuildError (RuntimeError) what tasks need is not to be had here: Python, packages, git, a cache
     ├── SandboxError (RuntimeError)         the sandbox itself failed: never the agent's fault
     │   ├── SandboxUnavailableError         this kind does not work on this machine; says what to install
+    │   ├── SandboxDiedError                it ended while it was in use: its container was killed, its engine went away
     │   └── SandboxClosedError              used after `close()`
     ├── PatchError (ValueError)             a patch that does not apply, or is over the limit
     │   └── PathEscapeError (PermissionError) a path that would leave the work tree
     ├── VerifyError (RuntimeError)          the test harness broke; failing tests are a result
     ├── GradingError (ValueError)           a grader without a valid verdict
+    ├── PolicyLimitError (RuntimeError)     a policy cannot go on by a limit of its own; raised by actors
+    ├── ModelError (RuntimeError)           the endpoint of a model: unreachable, unauthorized, busy for too long
+    │   └── PromptTooLongError            the prompt is longer than its context
     ├── UnknownNameError (ValueError)       no policy or grader of that name; says which there are
     └── MissingDependencyError (ImportError) names the extra to install
 
@@ -50,6 +54,10 @@ class SandboxUnavailableError(SandboxError):
     """This kind of sandbox does not work on this machine."""
 
 
+class SandboxDiedError(SandboxError):
+    """The sandbox ended while it was in use: its container was killed, or the engine went away."""
+
+
 class SandboxClosedError(SandboxError):
     """The sandbox was used after `close()`."""
 
@@ -68,6 +76,21 @@ class VerifyError(GagarError, RuntimeError):
 
 class GradingError(GagarError, ValueError):
     """A grader that has no valid verdict."""
+
+
+class PolicyLimitError(GagarError, RuntimeError):
+    """A policy cannot go on by a limit of its own, such as a full context or a spent budget.
+
+    Raised by an actor: the episode ends, is verified, and is no infrastructure error.
+    """
+
+
+class ModelError(GagarError, RuntimeError):
+    """The endpoint of a model gave no answer: unreachable, unauthorized, or busy for too long."""
+
+
+class PromptTooLongError(ModelError):
+    """The prompt is longer than the model's context."""
 
 
 class UnknownNameError(GagarError, ValueError):

@@ -6,12 +6,14 @@ passed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from gagar_env._compat import StrEnum
 from gagar_env.errors import GradingError
+from gagar_env.turn_credit import TurnMark as TurnMark
 from gagar_env.workspace import Workspace
 
 SCHEMA_VERSION: Final = 1
@@ -29,15 +31,59 @@ class VerdictOutcome(StrEnum):
     """Fewer than two passing candidates: nothing to rank."""
 
 
+class FailureKind(StrEnum):
+    """What went wrong when a model was asked."""
+
+    MALFORMED = "malformed"
+    """No answer of the right form, after one repair: no JSON, wrong ids, a cut reply."""
+    REFUSED = "refused"
+    """The model declined, or a content filter blocked its reply."""
+    OVERFLOW = "overflow"
+    """More than its context holds."""
+    TIMEOUT = "timeout"
+    BUDGET = "budget"
+    """A limit of requests, tokens or money was reached."""
+    RATE_LIMIT = "rate_limit"
+    SERVER = "server"
+    """The provider failed."""
+    UNREACHABLE = "unreachable"
+    """No connection, or it broke."""
+    REJECTED = "rejected"
+    """The provider does not take this request: no such model, no access, a setting it does not know."""
+    CANCELLED = "cancelled"
+    ERROR = "error"
+    """Anything else."""
+
+
 class Usage(BaseModel):
-    """What grading cost. Zero for graders without a model."""
+    """What grading cost. Zero for graders without a model.
+
+    Attributes:
+        calls: Requests to a model, those that failed included.
+        failed_calls: Those that brought no reply.
+        cost_usd: As far as prices are known.
+        cost_known: Whether they were, for every reply.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     calls: int = 0
+    failed_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
+    cost_known: bool = True
     seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            calls=self.calls + other.calls,
+            failed_calls=self.failed_calls + other.failed_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+            cost_known=self.cost_known and other.cost_known,
+            seconds=self.seconds + other.seconds,
+        )
 
 
 class Verdict(BaseModel):
@@ -50,6 +96,11 @@ class Verdict(BaseModel):
         evidence: Label -> named facts behind the reason (numbers of the rule grader, quotes of a model).
         confidence: 0 to 1; tempers the weights towards 1.
         error: Why there is no ranking, when `failed`.
+        failure: What kind of failure, when a model was asked; empty otherwise.
+        warnings: What a reader should know, one line each: a judge that judges its own work.
+        turn_marks: Label -> number of a turn, from 1 -> its mark. What is not marked is neither useful nor wasted.
+            Of any candidate, ranked or not: marks share out an episode's advantage over its turns and change no sum.
+        cached: It was given before, for the same question, and cost nothing now.
         record: What is needed to replay it without a model (orders, seeds, raw replies, prompt hash).
     """
 
@@ -63,6 +114,10 @@ class Verdict(BaseModel):
     confidence: float = Field(default=1.0, ge=0.0, le=1.0)
     usage: Usage = Usage()
     error: str = ""
+    failure: FailureKind | Literal[""] = ""
+    warnings: tuple[str, ...] = ()
+    turn_marks: dict[str, dict[int, TurnMark]] = Field(default_factory=dict)
+    cached: bool = False
     record: dict[str, Any] = Field(default_factory=dict)
 
     def rank(self, label: str) -> int | None:
@@ -82,7 +137,8 @@ class Grader(Protocol):
     def grade(self, workspace: Workspace) -> Verdict:
         """Rank `workspace.passing`.
 
-        May raise anything: the group layer turns an exception into a `failed` verdict and goes on.
+        May raise anything: the group layer turns an exception into a `failed` verdict and goes on. A grader that also
+        has `cancel(workspace)` is told, from another thread, when nobody waits for its verdict any more.
         """
         ...
 
@@ -111,3 +167,24 @@ def check_verdict(verdict: Verdict, passing: tuple[str, ...]) -> Verdict:
         raise GradingError(f"verdict of {verdict.grader!r} is no partition: {'; '.join(faults)}")
     expected = VerdictOutcome.TIED if len(verdict.tiers) <= 1 else VerdictOutcome.RANKED
     return verdict.model_copy(update={"outcome": expected})
+
+
+def check_turn_marks(verdict: Verdict, turns: Mapping[str, int]) -> Verdict:
+    """Return `verdict` if its turn marks, where it has some, are of turns that were shown.
+
+    Args:
+        verdict: Any.
+        turns: Label of each candidate -> number of its turns.
+
+    Raises:
+        GradingError: Naming the turns that there are not.
+    """
+    wrong = [
+        f"turn {number} of {label}"
+        for label, marks in sorted(verdict.turn_marks.items())
+        for number in sorted(marks)
+        if not 1 <= number <= turns.get(label, 0)
+    ]
+    if wrong:
+        raise GradingError(f"{verdict.grader!r} marks what there is not: {', '.join(wrong[:5])}")
+    return verdict

@@ -16,10 +16,11 @@ from pathlib import Path
 from gagar_env.advantages import KeepReason, group_advantages, keep_reason, rank_weights, redistribute
 from gagar_env.episode import Episode
 from gagar_env.errors import GradingError
-from gagar_env.grading import Grader, Verdict, VerdictOutcome, check_verdict
+from gagar_env.grading import Grader, Verdict, VerdictOutcome, check_turn_marks, check_verdict
 from gagar_env.group_result import BaseName, PreserveName, SchemeName
 from gagar_env.group_result import GroupResult as GroupResult
 from gagar_env.tasks.task import Task
+from gagar_env.turn_credit import TurnMark, share_out
 from gagar_env.workspace import Workspace
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ def grade_group(
     strength: float = 0.5,
     preserve: PreserveName = "episode",
     tokens: Sequence[float] | None = None,
+    turn_strength: float = 0.5,
     seed: int = 0,
     workspace_root: Path | None = None,
     deadline_s: float | None = None,
@@ -56,6 +58,7 @@ def grade_group(
         preserve: Which sum stays: over episodes, or over tokens.
         tokens: Trained tokens of each episode, for `preserve="token"`; by default the completion
             tokens of its turns.
+        turn_strength: In [0, 1); how far marks of turns move an episode's advantage between its own turns.
         seed: For the labels.
         workspace_root: Where the workspace is made, and kept; by default it is temporary.
         deadline_s: Seconds for the grader; None sets no limit. What comes later is thrown away.
@@ -107,8 +110,10 @@ def grade_group(
         strength=strength,
         preserve=preserve,
         tokens=count,
+        turn_strength=turn_strength,
         seed=seed,
     )
+    share_out((), (), strength=turn_strength)
     if grader is None or not result.kept:
         return result
     started = time.monotonic()
@@ -128,6 +133,15 @@ def grade_group(
         ranks = tuple(verdict.rank(labels[standing[e.id]]) if e.passed else None for e in members)
         weights, after = spread(ranks, verdict.confidence)
         update = {"ranks": ranks, "weights": weights, "advantages": after, "graded": True}
+        if verdict.turn_marks:
+            marks = [_marks(verdict, labels.get(e.id, ""), len(e.turns)) for e in members]
+            update["turn_advantages"] = share_out(
+                after,
+                marks,
+                strength=turn_strength,
+                preserve="turn" if preserve == "episode" else "token",
+                tokens=[[float(turn.completion_tokens) for turn in e.turns] for e in members],
+            )
     except Exception as error:
         said = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
         fault = " ".join(said.split())
@@ -217,7 +231,14 @@ def _ask(grader: Grader, workspace: Workspace, deadline_s: float | None) -> Verd
         raise GradingError(f"the verdict of {_name(grader)!r} cannot be recorded as JSON: {error}") from error
     if verdict.outcome in (VerdictOutcome.FAILED, VerdictOutcome.SKIPPED):
         raise _Refused(verdict)
+    check_turn_marks(verdict, {label: len(c.turns) for label, c in workspace.candidates.items()})
     return check_verdict(verdict, workspace.passing)
+
+
+def _marks(verdict: Verdict, label: str, turns: int) -> list[TurnMark | None] | None:
+    """A mark or None for each turn; None where no turn is marked."""
+    marks = verdict.turn_marks.get(label)
+    return [marks.get(number) for number in range(1, turns + 1)] if marks else None
 
 
 def _within(grader: Grader, workspace: Workspace, deadline_s: float | None) -> object:
@@ -235,8 +256,14 @@ def _within(grader: Grader, workspace: Workspace, deadline_s: float | None) -> o
         over.set()
 
     threading.Thread(target=work, name="gagar-grader", daemon=True).start()
-    if not over.wait(deadline_s):
-        raise TimeoutError(f"grader {_name(grader)!r} gave no verdict in {deadline_s:g} seconds")
+    try:
+        if not over.wait(deadline_s):
+            raise TimeoutError(f"grader {_name(grader)!r} gave no verdict in {deadline_s:g} seconds")
+    except BaseException:  # an interrupt as well
+        cancel = getattr(grader, "cancel", None)
+        if callable(cancel):
+            cancel(workspace)
+        raise
     if fault:
         raise fault[0]
     return answer[0]

@@ -35,6 +35,10 @@ class GroupResult(BaseModel):
         graded: Whether a ranking was used.
         fallback: Why a ranking that was wanted was not used; empty otherwise.
         tokens: Trained tokens of each episode, with `preserve="token"`.
+        turn_advantages: For each episode the advantages of its turns, where the verdict marks some of them;
+            None for other episodes, and in place of it all when nothing is marked. Of equal patches only the one
+            that was shown has marks.
+        turn_strength: What they were shared out with.
         seed: What the labels were drawn with.
         seconds: Wall clock of the grading.
     """
@@ -61,12 +65,15 @@ class GroupResult(BaseModel):
     strength: float = 0.5
     preserve: PreserveName = "episode"
     tokens: tuple[float, ...] | None = None
+    turn_advantages: tuple[tuple[float, ...] | None, ...] | None = None
+    turn_strength: float = 0.5
     seed: int = 0
     seconds: float = 0.0
 
     @model_validator(mode="after")
     def _one_entry_each(self) -> GroupResult:
-        names = ("labels", "passed", "valid", "ranks", "weights", "advantages_before", "advantages")
+        names = ["labels", "passed", "valid", "ranks", "weights", "advantages_before", "advantages"]
+        names += ["turn_advantages"] if self.turn_advantages is not None else []
         wrong = [name for name in names if len(getattr(self, name)) != len(self.episode_ids)]
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: not one entry for each of {len(self.episode_ids)} episodes")

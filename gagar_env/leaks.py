@@ -23,11 +23,11 @@ _LARGEST_FILE = 4 * 1024 * 1024
 
 def leaked_secrets(task: Task, tree: Path) -> list[str]:
     """One line for each file of `tree` that holds a secret of `task`."""
-    secrets = dict(_secrets(task, tree))
+    secrets = dict(secret_lines(task, tree))
     wanted = frozenset().union(*secrets.values())
     if not wanted:
         return []
-    found = {path: lines & wanted for path, lines in _lines_of(tree)}
+    found = {path: lines & wanted for path, lines in lines_of(tree)}
     files = Counter(line for lines in found.values() for line in lines)
     common = {line for line, count in files.items() if count >= COMMON_LINE}
     return [
@@ -38,7 +38,8 @@ def leaked_secrets(task: Task, tree: Path) -> list[str]:
     ]
 
 
-def _secrets(task: Task, tree: Path) -> Iterator[tuple[str, frozenset[bytes]]]:
+def secret_lines(task: Task, tree: Path) -> Iterator[tuple[str, frozenset[bytes]]]:
+    """What is secret of a task, by name, and the lines that tell."""
     yield "the reference patch", _added(task.solution_patch)
     yield "the test patch", _added(task.tests.patch)
     folder = task.tests.folder
@@ -63,7 +64,8 @@ def _long(text: bytes) -> frozenset[bytes]:
     return frozenset(line for raw in text.split(b"\n") if len(line := raw.strip(b" \t\r+#")) >= SHORTEST_LINE)
 
 
-def _lines_of(tree: Path) -> Iterator[tuple[str, frozenset[bytes]]]:
+def lines_of(tree: Path) -> Iterator[tuple[str, frozenset[bytes]]]:
+    """Path and long lines of each file of a tree."""
     for folder, folders, files in os.walk(tree):
         if folder == str(tree) and ".git" in folders:
             folders.remove(".git")  # its one commit has the same files

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from gagar_env._compat import parse_python
 from gagar_env.changes import Changes
 from gagar_env.patch import base_state
 
@@ -74,7 +75,7 @@ def imports_of(source: bytes) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            parsed = ast.parse(source)
+            parsed = parse_python(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
     for node in ast.walk(parsed):

@@ -1,4 +1,4 @@
-"""Policies and how they are driven: the `Policy` protocol, `run_episode`, `run_group`."""
+"""How policies are driven: `run_episode`, `run_group`, and the driver of many groups."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import gymnasium as gym
 
-from gagar_env.actions import ActionFormat
+from gagar_env.acting import Actor as Actor
+from gagar_env.acting import Policy as Policy
+from gagar_env.acting import PolicyCall as PolicyCall
+from gagar_env.acting import TokenUsage as TokenUsage
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.envs.member import Member
 from gagar_env.envs.repo_edit import RepoEditEnv
@@ -22,41 +25,11 @@ OnStep = Callable[[int, Mapping[str, Any]], None]
 """Told the number of a member and its `info`, after its reset and each step, from its own thread."""
 
 
-class Actor(Protocol):
-    """A policy at work in one episode."""
-
-    def act(self, observation: str) -> str:
-        """The next action, given what the agent reads now."""
-        ...
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """Anything that can act in an episode. Called from several threads, one actor per episode."""
-
-    @property
-    def name(self) -> str:
-        """Recorded with each episode."""
-        ...
-
-    def start(self, *, task: Task, actions: ActionFormat, seed: int) -> Actor:
-        """A fresh actor for one episode.
-
-        Args:
-            task: The task, secrets included: policies are trusted code. A model is shown only the
-                observation.
-            actions: How actions are written in this environment.
-            seed: Differs between the members of a group; the same seed gives the same actions where
-                the policy can.
-        """
-        ...
-
-
 def run_episode(env: gym.Env[str, str], policy: Policy, task: str | Task | None = None, *, seed: int = 0) -> Episode:
     """Run one episode and return its record. The environment stays open, its sandbox does not.
 
-    A policy that raises ends the episode with status `error`. If a wrapper ends it (`TimeLimit`),
-    the work is captured and verified as at a turn limit.
+    A policy that raises ends the episode with status `error`, unless it is `PolicyLimitError`. If a
+    wrapper ends it (`TimeLimit`), the work is captured and verified as at a turn limit.
 
     Args:
         env: A `RepoEditEnv`, wrapped or not.
@@ -265,25 +238,3 @@ class GroupDriver:
                 last = member.step(action)
         if member.episode is None:  # ended by a wrapper with a limit of its own
             base.end(EpisodeStatus.TURN_LIMIT)
-
-
-class PolicyCall:
-    """An actor that hands over what it raises, so that the policy's faults can be told from ours."""
-
-    def __init__(self, policy: Policy, task: Task, actions: ActionFormat, seed: int) -> None:
-        self._policy = policy
-        self._start: Callable[[], Actor] = lambda: policy.start(task=task, actions=actions, seed=seed)
-        self._actor: Actor | None = None
-
-    def __call__(self, observation: str) -> tuple[str | None, str]:
-        """The action, or None with what went wrong."""
-        try:
-            if self._actor is None:
-                self._actor = self._start()
-            action = self._actor.act(observation)
-        except Exception as error:
-            return None, f"policy {self._policy.name}: {type(error).__name__}: {error}"
-        if not isinstance(action, str):
-            kind = type(action).__name__
-            return None, f"policy {self._policy.name}: an action must be a text, got {kind}"
-        return action, ""

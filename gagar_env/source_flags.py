@@ -13,6 +13,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gagar_env._compat import parse_python
+
 FLAG_KINDS = (
     "always_equal",
     "exits_process",
@@ -102,7 +104,7 @@ def _parse(source: bytes) -> ast.Module | None:
     with _warnings_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an odd escape sequence in a patch is not our user's concern
         try:
-            return ast.parse(source)
+            return parse_python(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 

@@ -136,6 +136,7 @@ class Workspace:
         candidates: Label -> candidate, in the order of labels. Failing ones can be read, never ranked.
         passing: Labels that are to be ranked, in order.
         episode_ids: Label -> id of the episode. Not written into the folder.
+        policies: Names of the policies that acted, each once; for a grader that shall not judge its own work.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class Workspace:
         self.base = base
         self.seed = seed
         self.episode_ids: Mapping[str, str] = MappingProxyType({label: e.id for label, e in episodes.items()})
+        self.policies: tuple[str, ...] = tuple(sorted({e.policy for e in episodes.values() if e.policy}))
         self.candidates: Mapping[str, Candidate] = MappingProxyType(
             {
                 label: Candidate(label=label, episode=episode, base=base, folder=root / "candidates" / label)
@@ -180,8 +182,8 @@ class Workspace:
             FileExistsError: If `root` holds something already.
             OSError: If it cannot be written.
         """
-        members = [episode for episode in episodes if episode.valid]
-        random.Random(f"workspace labels {seed}").shuffle(members)
+        valid = [episode for episode in episodes if episode.valid]
+        members = [valid[number] for number in label_order(seed, len(valid))]
         named = {_label(number): episode for number, episode in enumerate(members)}
         temporary = root is None
         place = Path(tempfile.mkdtemp(prefix="gagar-workspace-")) if root is None else root.absolute()
@@ -226,6 +228,13 @@ class Workspace:
             _write(candidate.folder / "patch.diff", candidate.patch)
             _write(candidate.folder / "trajectory.jsonl", b"".join(line + b"\n" for line in turns))
             _write(candidate.folder / "tests.json", _json(report) + b"\n")
+
+
+def label_order(seed: int, count: int) -> list[int]:
+    """Which of `count` valid episodes gets the first label, the second, and so on."""
+    order = list(range(count))
+    random.Random(f"workspace labels {seed}").shuffle(order)
+    return order
 
 
 def _label(number: int) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from gagar_env._compat import parse_python
 from gagar_env.changes import FileState
 
 WORD = re.compile(r"[^\W\d]\w*")
@@ -87,7 +88,7 @@ def read_source(path: str, state: FileState | None) -> Source:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes, `is` with a literal: not ours to say
-            tree = ast.parse(text)
+            tree = parse_python(text)
         if _depth(tree) > _MAX_DEPTH:
             return _plain(path, text, parses=False)
         comments = list(_comments(text))
@@ -155,7 +156,7 @@ def is_code(comment: str) -> bool:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = ast.parse(whole).body
+                found = parse_python(whole).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         return bool(found) and all(_does_something(node) for node in found)

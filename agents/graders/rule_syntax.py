@@ -10,6 +10,7 @@ from collections import Counter
 
 from radon.visitors import ComplexityVisitor
 
+from gagar_env._compat import parse_python
 from gagar_env.agents.graders.rule_sources import Source, definitions
 from gagar_env.agents.graders.rule_work import Amount, Change, Work, changed_lines
 
@@ -159,7 +160,7 @@ def _lines(source: Source, node: _Function) -> list[str]:
 
 def _meaning(node: _Function) -> str:
     """The function with its local names numbered, without docstring and annotations."""
-    copy = ast.parse(ast.unparse(node)).body[0]
+    copy = parse_python(ast.unparse(node)).body[0]
     assert isinstance(copy, _Function)
     if ast.get_docstring(copy, clean=False) is not None:
         copy.body = copy.body[1:] or [ast.Pass()]

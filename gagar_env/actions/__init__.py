@@ -7,13 +7,14 @@ the work tree is ever followed on the host.
 
 from __future__ import annotations
 
-from gagar_env.actions.base import ActionFormat, BadAction, RunCommand, SandboxAction, Submit
+from gagar_env.actions.base import ActionFormat, Answer, BadAction, RunCommand, SandboxAction, Submit
 from gagar_env.actions.bash import BashFormat
 from gagar_env.actions.files import Create, Edit, View
 from gagar_env.actions.tools import ToolsFormat
 
 __all__ = [
     "ActionFormat",
+    "Answer",
     "BadAction",
     "BashFormat",
     "Create",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from gagar_env.sandbox.base import ExecResult, Sandbox
 
@@ -49,6 +49,39 @@ class BadAction:
     """The text is no action; `problem` is the observation that explains it."""
 
     problem: str
+
+
+class Answer(str):
+    """The text of an action with what is known about it. Survives pickling, so it reaches worker processes.
+
+    Attributes:
+        prompt_tokens: What the model read for it.
+        completion_tokens: What the model wrote.
+        ends: Why the policy cannot go on, if it cannot: the episode ends here and the text is not run.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    ends: str
+
+    def __new__(cls, text: str = "", *, prompt_tokens: int = 0, completion_tokens: int = 0, ends: str = "") -> Answer:
+        """An answer.
+
+        Raises:
+            ValueError: If a count is not a whole number >= 0.
+        """
+        if not all(type(n) is int and n >= 0 for n in (prompt_tokens, completion_tokens)):
+            raise ValueError(f"tokens must be counts >= 0, got {prompt_tokens!r} and {completion_tokens!r}")
+        made = super().__new__(cls, text)
+        made.prompt_tokens, made.completion_tokens, made.ends = prompt_tokens, completion_tokens, ends
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _answer, (str(self), self.prompt_tokens, self.completion_tokens, self.ends)
+
+
+def _answer(text: str, prompt_tokens: int, completion_tokens: int, ends: str) -> Answer:
+    return Answer(text, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, ends=ends)
 
 
 class ActionFormat(Protocol):

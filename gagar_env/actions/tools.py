@@ -18,6 +18,7 @@ _MAX_LINE = 1_000_000_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tool:
     make: Callable[..., object]
+    what: str
     form: str
     """A call of it as an agent would write it."""
     arguments: Mapping[str, type]
@@ -27,28 +28,33 @@ class _Tool:
 _TOOLS: Mapping[str, _Tool] = {
     "bash": _Tool(
         make=RunCommand,
+        what="Run a bash script in the work tree.",
         form='{"tool": "bash", "command": "ls -l"}',
         arguments={"command": str},
     ),
     "view": _Tool(
         make=View,
+        what="Show a file with line numbers, or list a folder.",
         form='{"tool": "view", "path": "src/a.py", "start": 1, "end": 40}',
         arguments={"path": str, "start": int, "end": int},
         optional=frozenset({"start", "end"}),
     ),
     "edit": _Tool(
         make=Edit,
+        what="Replace a text that occurs exactly once in a file.",
         form='{"tool": "edit", "path": "src/a.py", "old": "x = 1", "new": "x = 2"}',
         arguments={"path": str, "old": str, "new": str},
     ),
     "create": _Tool(
         make=Create,
+        what="Write a new file.",
         form='{"tool": "create", "path": "src/b.py", "content": "x = 1\\n"}',
         arguments={"path": str, "content": str},
     ),
-    "submit": _Tool(make=Submit, form='{"tool": "submit"}', arguments={}),
+    "submit": _Tool(make=Submit, what="End the work: it is done.", form='{"tool": "submit"}', arguments={}),
 }
 _TYPE_NAMES = {str: "a string", int: "a whole number"}
+_JSON_TYPES = {str: "string", int: "integer"}
 
 
 class ToolsFormat:
@@ -65,6 +71,22 @@ class ToolsFormat:
             "may be left out. edit replaces a text that occurs exactly once in the file. create "
             "writes a new file. submit ends the work."
         )
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """The tools for a model that calls tools itself: name, description and JSON schema of the arguments."""
+        return [
+            {
+                "name": name,
+                "description": tool.what,
+                "parameters": {
+                    "type": "object",
+                    "properties": {key: {"type": _JSON_TYPES[kind]} for key, kind in tool.arguments.items()},
+                    "required": [key for key in tool.arguments if key not in tool.optional],
+                    "additionalProperties": False,
+                },
+            }
+            for name, tool in _TOOLS.items()
+        ]
 
     def parse(self, text: str) -> object:
         """See `ActionFormat.parse`."""

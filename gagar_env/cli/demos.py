@@ -15,9 +15,8 @@ from gagar_env.agents.policies import SamplingPolicy
 from gagar_env.cli.output import console, counted, need_git, one_line, print_json, progress_line
 from gagar_env.cli.tables import group_json, group_table, reason_lines
 from gagar_env.group import GroupResult, grade_group
-from gagar_env.provision import provision
+from gagar_env.provision import kind_for, provision
 from gagar_env.rollout import run_group
-from gagar_env.sandbox import choose_kind
 from gagar_env.tasks.registry import load_task
 
 TASK = "cron-month-end"
@@ -31,11 +30,11 @@ def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: boo
     """
     task = load_task(task_id)
     need_git()
-    kind = choose_kind(sandbox)
+    kind = kind_for(task, sandbox)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with progress_line(*columns) as progress:
         bar = progress.add_task("preparing", total=None)
-        provision(task, on_progress=lambda text: progress.update(bar, description=text))
+        provision(task, sandbox=kind, on_progress=lambda text: progress.update(bar, description=text))
         board = _Board(group_size)
 
         def on_step(member: int, info: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +13,13 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gagar_env.agents.graders import get_grader
-from gagar_env.agents.policies import get_policy
+from gagar_env.cli.models import Actors, acting_json, grading_json, make_grader, make_policy, spent_lines
 from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
 from gagar_env.cli.tables import group_json
 from gagar_env.errors import GagarError, TaskError
-from gagar_env.grading import Grader
+from gagar_env.flag_policy import read_flag_policy
 from gagar_env.group import GroupResult, grade_group
+from gagar_env.provision import kind_for
 from gagar_env.rollout import Policy, run_group
 from gagar_env.sandbox import choose_kind
 from gagar_env.store import RunFolder
@@ -34,10 +33,9 @@ class Settings:
     groups: int | None
     group_size: int
     seed: int
-    policy: str
-    replay: Path | None
-    grader: str
+    actors: Actors
     sandbox: str
+    flags: str
     out: Path | None
 
 
@@ -49,6 +47,7 @@ class _Tally:
     shown: list[dict[str, Any]] = field(default_factory=list)
     faults: dict[str, str] = field(default_factory=dict)
     broken: dict[str, TaskError] = field(default_factory=dict)
+    acted: Counter[str] = field(default_factory=Counter)
 
 
 def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
@@ -64,18 +63,14 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
     """
     if not tasks:
         raise TaskError("there is no task to run")
-    if ":" in settings.policy + settings.grader:
-        sys.path.insert(0, "")  # of yours: `module:Name` beside you, as `python -m` would find it
-    policy = get_policy(settings.policy, file=settings.replay)
-    grader = get_grader(settings.grader)
-    if not isinstance(policy, Policy):
-        raise GagarError(
-            f"policy {settings.policy!r} is no policy: it needs a `name` and `start(*, task, actions, seed)`"
-        )
-    if grader is not None and not isinstance(grader, Grader):
-        raise GagarError(f"grader {settings.grader!r} is no grader: it needs a `name` and `grade(workspace)`")
+    try:
+        flag_policy = read_flag_policy(settings.flags)
+    except ValueError as error:
+        raise GagarError(f"--flags {settings.flags}: {error}") from error
+    policy, grader = make_policy(settings.actors), make_grader(settings.actors)
     need_git()
-    kind = choose_kind(settings.sandbox)
+    choose_kind(settings.sandbox)
+    kinds: set[str] = set()
     folder = _folder(settings.out) if settings.out is not None else None
     count = settings.groups or len(tasks)
     tally = _Tally()
@@ -89,7 +84,16 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
                 continue
             seed = settings.seed + number * settings.group_size
             try:
-                episodes = run_group(task, policy, group_size=settings.group_size, seed=seed, sandbox=kind)
+                kinds.add(kind := kind_for(task, settings.sandbox))
+                episodes = run_group(
+                    task,
+                    policy,
+                    group_size=settings.group_size,
+                    seed=seed,
+                    sandbox=kind,
+                    flag_policy=flag_policy,
+                    action_format="tools" if settings.actors.native_tools else "bash",
+                )
                 result = grade_group(episodes, grader, task=task, seed=seed)
             except TaskError as error:
                 tally.broken[task.id] = error
@@ -97,16 +101,18 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
             if folder is not None:
                 folder.add(result, episodes)
             tally.results.append(result)
-            tally.faults.update((task.id, episode.error) for episode in episodes if episode.error)
+            tally.faults.update((task.id, episode.error) for episode in episodes if not episode.valid)
+            tally.acted.update(acting := acting_json(episodes))
             if as_json:
-                tally.shown.append(group_json(result, episodes, seed=seed, sandbox=kind))
+                shown = group_json(result, episodes, seed=seed, sandbox=kind)
+                tally.shown.append({**shown, "acting": acting, "grading": grading_json(result)})
     if not tally.results:
         task_id, why = next(iter(tally.broken.items()))
         raise why if task_id in str(why) else TaskError(f"task {task_id}: {why}")
     if as_json:
         print_json(tally.shown)
     else:
-        _print(tally, kind, folder)
+        _print(tally, policy, ", ".join(sorted(kinds)), folder)
     for task_id, why in tally.broken.items():
         errors.print(
             f"gagar: task {task_id} is left out: {why}", style="red", markup=False, highlight=False, soft_wrap=True
@@ -121,17 +127,20 @@ def _folder(path: Path) -> RunFolder:
         raise GagarError(f"--out {path}: cannot be written: {error.strerror}") from error
 
 
-def _print(tally: _Tally, kind: str, folder: RunFolder | None) -> None:
+def _print(tally: _Tally, policy: Policy, kinds: str, folder: RunFolder | None) -> None:
     console.print(_table(tally.results))
     reasons = Counter(result.reason.value for result in tally.results)
     reasons["without the ranking that was wanted"] = sum(bool(result.fallback) for result in tally.results)
     counts = ", ".join(f"{number} {why}" for why, number in reasons.items() if number)
-    console.print(f"{counted(len(tally.results), 'group')} in the {kind!r} sandbox: {counts}", highlight=False)
+    console.print(f"{counted(len(tally.results), 'group')} in the {kinds!r} sandbox: {counts}", highlight=False)
     for task_id, fault in tally.faults.items():
         console.print(f"[yellow]invalid[/] {escape(f'{task_id}: {one_line(fault)}')}", highlight=False)
-    for result in tally.results:
-        if result.fallback:
-            console.print(f"[yellow]plain[/] {escape(f'{result.task_id}: {result.fallback}')}", highlight=False)
+    plain = Counter((result.task_id, result.fallback) for result in tally.results if result.fallback)
+    for (task_id, why), number in plain.items():
+        times = f" ({number} groups)" if number > 1 else ""
+        console.print(f"[yellow]plain[/] {escape(f'{task_id}{times}: {one_line(why)}')}", highlight=False)
+    for line in spent_lines(tally.results, tally.acted, policy):
+        console.print(line, markup=False, highlight=False)
     if folder is not None:
         console.print(f"written to {folder.path}", markup=False, highlight=False)
 
@@ -140,6 +149,9 @@ def _table(results: Sequence[GroupResult]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("task", "passed", "invalid", "group", "tiers", "sum\nbefore", "sum\nafter"):
         table.add_column(name, justify="left" if name in ("task", "group") else "right", overflow="fold")
+    with_a_model = any(result.verdict is not None and result.verdict.usage.calls for result in results)
+    for name in ("grading\ntokens", "grading\nseconds") if with_a_model else ():
+        table.add_column(name, justify="right", overflow="fold")
     for result in results:
         tiers = len(result.verdict.tiers) if result.verdict is not None else 0
         table.add_row(
@@ -150,5 +162,13 @@ def _table(results: Sequence[GroupResult]) -> Table:
             str(tiers) if tiers else "-",
             f"{result.sum_before:+.4f}",
             f"{result.sum_after:+.4f}",
+            *(_cost(result) if with_a_model else ()),
         )
     return table
+
+
+def _cost(result: GroupResult) -> tuple[str, str]:
+    if result.verdict is None:
+        return "-", "-"
+    usage = result.verdict.usage
+    return str(usage.prompt_tokens + usage.completion_tokens), f"{usage.seconds:.1f}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gagar_env.engine import engine
-from gagar_env.errors import SandboxClosedError, SandboxError
+from gagar_env.errors import SandboxClosedError, SandboxDiedError, SandboxError
 from gagar_env.images import resolve_image
 from gagar_env.sandbox import SandboxSpec, open_sandbox
 from gagar_env.sandbox.docker import keep_warm, owners
@@ -250,7 +250,7 @@ def test_exec_1_death_of_the_container_in_mid_command_is_no_result(box):
     name = container(box)
     killer = threading.Timer(0.5, lambda: engine().kill(name))
     killer.start()
-    with pytest.raises(SandboxError, match="container"):
+    with pytest.raises(SandboxDiedError, match="container was killed"):
         box.run("sleep 30", timeout_s=20)
     killer.join()
     with pytest.raises(SandboxError):

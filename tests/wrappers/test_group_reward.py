@@ -219,8 +219,14 @@ def test_bad_settings_are_found_at_once(make):
         make(grading={"strength": 2.0})
     with pytest.raises(ValueError, match="seed must be 0 or more"):
         make(grading={"seed": -1})
+    with pytest.raises(ValueError, match="preserve"):
+        make(grading={"preserve": "tokens"})
+
+
+def test_tokens_that_nobody_counted_cannot_be_preserved(make):
+    env = make(First(), grading={"preserve": "token"})
     with pytest.raises(ValueError, match="preserve='token' needs `tokens`"):
-        make(grading={"preserve": "token"})
+        list(env.collect(Plan([[FIX], [OTHER_FIX], []]), 1))
 
 
 def test_collect_gives_a_batch_for_each_kept_group(make):
@@ -378,4 +384,10 @@ def test_metrics_can_be_started_anew(make):
 def test_the_constructor_arguments_are_recorded(make):
     grader = First()
     env = make(grader, grading={"strength": 0.25, "rollout_deadline_s": 9.0})
-    assert env._saved_kwargs == {"grader": grader, "rollout_deadline_s": 9.0, "seed": 0, "strength": 0.25}
+    assert env._saved_kwargs == {
+        "grader": grader,
+        "rollout_deadline_s": 9.0,
+        "seed": 0,
+        "flag_policy": "flag",
+        "strength": 0.25,
+    }

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gagar_env.engine import engine, engine_errors
-from gagar_env.errors import SandboxError
+from gagar_env.errors import SandboxDiedError, SandboxError
 from gagar_env.sandbox.base import Limits
 from gagar_env.sandbox.docker.owners import labels, prune, remove
 
@@ -110,13 +110,16 @@ class Container:
         """See that it runs.
 
         Raises:
-            SandboxError: If it does not, or the engine does not answer. Commands cannot end it from inside.
+            SandboxDiedError: If it does not, or the engine does not answer. Commands cannot end it from inside.
         """
-        state = self.state()
-        if not state.get("Running"):
-            raise SandboxError(
-                f"the container died: exit code {state.get('ExitCode')}, {state.get('Error') or 'ended'}"
-            )
+        try:
+            state = self.state()
+        except SandboxError as error:
+            gone = "no such container" in str(error).lower()
+            what = "the container was killed" if gone else "the container's engine went away"
+            raise SandboxDiedError(f"{what}: {error}") from error
+        if not state.get("Running") or state.get("Dead"):
+            raise SandboxDiedError(f"the container was killed: exit code {state.get('ExitCode')}")
 
     def restart(self) -> None:
         """End all its processes and begin anew; what is in its layer stays.

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from gagar_env.changes import Capture, Changes, DroppedPath, FileMode, FileState, check_path
 from gagar_env.engine import shares_files
-from gagar_env.errors import SandboxClosedError, SandboxError, SandboxUnavailableError
+from gagar_env.errors import SandboxClosedError, SandboxDiedError, SandboxError, SandboxUnavailableError
 from gagar_env.images.host import SHARED
 from gagar_env.images.layer import forget, with_tree
 from gagar_env.sandbox._held import QUIET, SYSTEM_PATH
@@ -149,7 +149,11 @@ class DockerSandbox:
             session = Session(self._container.id, script, self._plan.user)
         except SandboxError:
             # so many processes that the engine cannot start one more: end them with the container's own restart
-            self._container.restart()
+            self._container.check()
+            try:
+                self._container.restart()
+            except SandboxError as error:
+                raise SandboxDiedError(f"the container was killed: {error}") from error
             session = Session(self._container.id, script, self._plan.user)
         session.set_environment(self._environment())
         self._session = session
@@ -231,7 +235,9 @@ class DockerSandbox:
             session = self._session or self._open_session()
             upload = f"{self.scratch}/.upload-{os.urandom(6).hex()}"
             session.put(blob, upload)
-            done = self._run(install_script(root, changes, places, upload), _FILES_S, "/", {}, 4096)
+            # as many files as a capture may hold take long on a busy machine, which must not look like a broken one
+            limit_s = _FILES_S + 0.01 * len(changes)
+            done = self._run(install_script(root, changes, places, upload), limit_s, "/", {}, 4096)
         if done.exit_code != 0:
             said = " ".join(done.output.decode("utf-8", "replace").split())
             raise SandboxError(f"cannot write into {root} of the container: {said or f'exit code {done.exit_code}'}")

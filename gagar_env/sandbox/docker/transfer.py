@@ -13,7 +13,7 @@ from shlex import quote
 from gagar_env.changes import Changes
 
 _WRITTEN_OUT = 512
-"""Bytes; smaller files are in the script itself. An agent may leave twenty thousand: programs for each take too long."""
+"""Bytes; smaller files are in the script itself. An agent may leave 20,000: programs for each take too long."""
 
 
 def pack(changes: Changes) -> tuple[bytes, dict[str, tuple[int, int]]]:

@@ -1,0 +1,165 @@
+"""`BatchedPolicy`: a local model acts, with the answers of many episodes generated together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gagar_env.acting import TokenUsage
+from gagar_env.actions import ActionFormat
+from gagar_env.agents.policies.chat import system_prompt, without_thought
+from gagar_env.agents.policies.chat_history import History, Message
+from gagar_env.tasks.task import Task
+
+
+class Generated(NamedTuple):
+    """An answer with its tokens."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+Generate = Callable[[list[list[Message]]], Sequence[str | Generated]]
+
+
+class BatchedPolicy:
+    """Collects what concurrent episodes ask and generates for all of them in one call.
+
+    A batch goes out when it is full, or `max_wait_s` after its first question. One call runs at a time, in the
+    thread of one of those who wait: there is no thread of its own. If `generate` raises, the episodes of that
+    batch end with status `error`.
+
+    Args:
+        generate: Chats in, one text for each out (or `Generated`, so that tokens are recorded).
+        max_batch: Most chats of one call.
+        max_wait_s: How long the first one waits for others.
+        context_tokens: What a chat is cut to, see `chat_history`.
+        system_prompt: None for one that fits the format of actions; empty for none.
+        name: Recorded with each episode.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+
+    def __init__(
+        self,
+        generate: Generate,
+        *,
+        max_batch: int = 8,
+        max_wait_s: float = 0.05,
+        context_tokens: int = 8192,
+        system_prompt: str | None = None,
+        name: str = "batched",
+    ) -> None:
+        if max_batch < 1 or not max_wait_s >= 0 or context_tokens < 1:
+            raise ValueError("max_batch and context_tokens must be 1 or more, and max_wait_s 0 or more")
+        self.name = name
+        self.batcher = _Batcher(generate, max_batch, max_wait_s)
+        self.context_tokens = context_tokens
+        self.system_prompt = system_prompt
+
+    def start(self, *, task: Task, actions: ActionFormat, seed: int) -> BatchedActor:
+        """See `gagar_env.rollout.Policy`."""
+        prompt = system_prompt(actions.name) if self.system_prompt is None else self.system_prompt
+        return BatchedActor(self.batcher, History(prompt, self.context_tokens))
+
+
+class BatchedActor:
+    """One of the episodes.
+
+    Attributes:
+        usage: Tokens of the last answer, if they are known.
+    """
+
+    def __init__(self, batcher: _Batcher, history: History) -> None:
+        self.usage: TokenUsage | None = None
+        self._batcher = batcher
+        self._history = history
+
+    def act(self, observation: str) -> str:
+        """See `gagar_env.rollout.Actor`."""
+        self._history.read(observation)
+        answer = self._batcher.ask(self._history.messages())
+        self.usage = None
+        if isinstance(answer, Generated):
+            self.usage = TokenUsage(answer.prompt_tokens, answer.completion_tokens)
+            self._history.measured(answer.prompt_tokens)
+            answer = answer.text
+        text = without_thought(answer)
+        self._history.said({"role": "assistant", "content": text})
+        return text
+
+
+class _Question:
+    def __init__(self, messages: list[Message]) -> None:
+        self.messages = messages
+        self.asked = time.monotonic()
+        self.answer: str | Generated | None = None
+        self.fault = ""
+
+
+class _Batcher:
+    """Whoever finds a batch ready, and nobody at work, runs it for all that are in it."""
+
+    def __init__(self, generate: Generate, max_batch: int, max_wait_s: float) -> None:
+        self._generate = generate
+        self._max_batch = max_batch
+        self._max_wait_s = max_wait_s
+        self._waiting: list[_Question] = []
+        self._busy = False
+        self._changed = threading.Condition()
+
+    def ask(self, messages: list[Message]) -> str | Generated:
+        """The answer to one chat."""
+        question = _Question(messages)
+        with self._changed:
+            self._waiting.append(question)
+            self._changed.notify_all()
+        while question.answer is None and not question.fault:
+            batch = self._next(question)
+            if batch:
+                self._run(batch)
+        if question.answer is None:
+            raise RuntimeError(question.fault)
+        return question.answer
+
+    def _next(self, question: _Question) -> list[_Question]:
+        """The batch to run now; empty when `question` was answered or it is not yet time."""
+        with self._changed:
+            if question.answer is not None or question.fault:
+                return []
+            wait_s: float | None = None
+            if not self._busy and self._waiting:
+                wait_s = self._waiting[0].asked + self._max_wait_s - time.monotonic()
+                if len(self._waiting) >= self._max_batch or wait_s <= 0:
+                    batch, self._waiting = self._waiting[: self._max_batch], self._waiting[self._max_batch :]
+                    self._busy = True
+                    return batch
+            self._changed.wait(wait_s)
+            return []
+
+    def _run(self, batch: list[_Question]) -> None:
+        answers: list[str | Generated] = []
+        fault = "the call was interrupted"
+        try:
+            answers = list(self._generate([question.messages for question in batch]))
+            fault = _fault(answers, len(batch))
+        except Exception as error:
+            fault = f"{type(error).__name__}: {error}"
+        finally:
+            with self._changed:
+                for number, question in enumerate(batch):
+                    question.fault = fault
+                    question.answer = None if fault else answers[number]
+                self._busy = False
+                self._changed.notify_all()
+
+
+def _fault(answers: list[str | Generated], wanted: int) -> str:
+    if len(answers) != wanted:
+        return f"generate gave {len(answers)} answers to {wanted} chats"
+    strange = [type(a).__name__ for a in answers if not isinstance(a, (str, Generated))]
+    return f"generate must give texts, it gave {strange[0]}" if strange else ""

@@ -1,0 +1,87 @@
+"""What a policy is and how it is called: the `Policy` and `Actor` protocols and `PolicyCall`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from gagar_env.actions import ActionFormat
+from gagar_env.actions.base import Answer
+from gagar_env.errors import PolicyLimitError
+from gagar_env.tasks.task import Task
+
+
+class TokenUsage(NamedTuple):
+    """Tokens of one answer."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Actor(Protocol):
+    """A policy at work in one episode.
+
+    An actor may have an attribute `usage`: a pair of prompt and completion tokens, or None. It is read
+    after each `act` and recorded with the turn, which makes `preserve="token"` work.
+
+    `act` may raise `PolicyLimitError` when the policy cannot go on by a limit of its own, such as a full
+    context: the episode then ends with status `policy_limit` and is verified like one at a turn limit.
+    Whatever else it raises ends the episode with status `error`.
+    """
+
+    def act(self, observation: str) -> str:
+        """The next action, given what the agent reads now."""
+        ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that can act in an episode. Called from several threads, one actor per episode."""
+
+    @property
+    def name(self) -> str:
+        """Recorded with each episode."""
+        ...
+
+    def start(self, *, task: Task, actions: ActionFormat, seed: int) -> Actor:
+        """A fresh actor for one episode.
+
+        Args:
+            task: The task, secrets included: policies are trusted code. A model is shown only the
+                observation.
+            actions: How actions are written in this environment.
+            seed: Differs between the members of a group; the same seed gives the same actions where
+                the policy can.
+        """
+        ...
+
+
+class PolicyCall:
+    """An actor that hands over what it raises, so that the policy's faults can be told from ours."""
+
+    def __init__(self, policy: Policy, task: Task, actions: ActionFormat, seed: int) -> None:
+        self._policy = policy
+        self._start: Callable[[], Actor] = lambda: policy.start(task=task, actions=actions, seed=seed)
+        self._actor: Actor | None = None
+
+    def __call__(self, observation: str) -> tuple[Answer | None, str]:
+        """The action with its usage, or None with what went wrong."""
+        try:
+            if self._actor is None:
+                self._actor = self._start()
+            action = self._actor.act(observation)
+            usage = getattr(self._actor, "usage", None)
+        except PolicyLimitError as limit:
+            return Answer(ends=f"policy {self._policy.name}: {limit}"), ""
+        except Exception as error:
+            return None, f"policy {self._policy.name}: {type(error).__name__}: {error}"
+        if not isinstance(action, str):
+            kind = type(action).__name__
+            return None, f"policy {self._policy.name}: an action must be a text, got {kind}"
+        if usage is None:
+            return Answer(action), ""
+        try:
+            prompt, completion = usage
+            return Answer(action, prompt_tokens=prompt, completion_tokens=completion), ""
+        except (TypeError, ValueError):
+            return None, f"policy {self._policy.name}: usage must be two counts of tokens, got {usage!r}"
