@@ -1,4 +1,4 @@
-"""The commands, one function each; what they do is in the modules beside this one."""
+"""The commands, one function each; what they do is in the modules beside this one, of which each imports its own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Annotated
 
 import typer
 
-from gagar_env.cli import checks, demos, doctors, graders, images, models, runs, tasklists
-from gagar_env.grader_eval.evaluate import GROUPS
+from gagar_env.cli.options import AsJson, GroupSize, Repo, Sandbox, Seed, Sessions, TaskFile
+from gagar_env.cli.subcommands import grader_app, images_app, tasks_app
+
+DEMO_TASK = "cron-month-end"
+
 
 app = typer.Typer(
     name="gagar",
@@ -34,40 +37,22 @@ def root(
     """Groupwise agentic grading and advantage redistribution for code agents."""
 
 
-tasks_app = typer.Typer(help="List and show tasks.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
-grader_app = typer.Typer(help="Find out how good a grader is.", no_args_is_help=True)
 app.add_typer(grader_app, name="grader")
-images_app = typer.Typer(help="Pull, list and remove images of tasks.", no_args_is_help=True)
 app.add_typer(images_app, name="images")
-
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same ranks and advantages.")]
-GroupSize = Annotated[int, typer.Option(min=1, help="Episodes of one task that are compared: a group.")]
-Sandbox = Annotated[
-    str, typer.Option(help="auto, bwrap, rootfs, docker or process; auto takes the strongest that works.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-TaskFile = Annotated[
-    Path | None, typer.Option(help="A JSON or JSONL file of SWE-bench records or tasks, or a folder of tasks.")
-]
-Repo = Annotated[
-    Path | None, typer.Option(help="Where the repositories of --task-file are: a clone, or a folder of them.")
-]
-Sessions = Annotated[
-    bool,
-    typer.Option("--grader-sessions", help="Record the conversations of --grader agentic, for `gagar grader export`."),
-]
 
 
 @app.command()
 def demo(
-    task: Annotated[str, typer.Option(help="A task; `gagar tasks list` shows them.")] = demos.TASK,
+    task: Annotated[str, typer.Option(help="A task; `gagar tasks list` shows them.")] = DEMO_TASK,
     group_size: GroupSize = 8,
     seed: Seed = 0,
     sandbox: Sandbox = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Run one group end to end: episodes, tests, ranking, redistribution."""
+    from gagar_env.cli import demos
+
     if not demos.demo(task, group_size=group_size, seed=seed, sandbox=sandbox, as_json=as_json):
         raise typer.Exit(1)
 
@@ -118,6 +103,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run many groups, grade them, and write them down with --out."""
+    from gagar_env.cli import models, runs, tasklists
+
     whole = runs.run(
         runs.Settings(
             groups=groups,
@@ -166,6 +153,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check tasks: the reference earns 1, doing nothing earns 0, every time. With --attack: cheating earns nothing."""
+    from gagar_env.cli import checks, tasklists
+
     chosen = tasklists.select(tasks or [], task_file, repo)
     if attack:
         good = checks.attack(chosen, only=only or [], sandbox=sandbox, jobs=jobs, as_json=as_json)
@@ -181,104 +170,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Show what works on this machine, and what to install for the rest. Exit code 1: nothing can run."""
+    from gagar_env.cli import doctors
+
     if not doctors.doctor(as_json=as_json, remove=prune):
         raise typer.Exit(1)
-
-
-@tasks_app.command("list")
-def tasks_list(task_file: TaskFile = None, repo: Repo = None, as_json: AsJson = False) -> None:
-    """List tasks."""
-    tasklists.show_list(tasklists.select([], task_file, repo), as_json=as_json)
-
-
-@tasks_app.command("show")
-def tasks_show(task: str, task_file: TaskFile = None, repo: Repo = None, as_json: AsJson = False) -> None:
-    """Show one task: its problem statement and how it is judged."""
-    tasklists.show(tasklists.select([task], task_file, repo)[0], as_json=as_json)
-
-
-@images_app.command("pull")
-def images_pull(
-    tasks: Annotated[list[str] | None, typer.Argument(help="Tasks; default: all that have an image.")] = None,
-    task_file: TaskFile = None,
-    repo: Repo = None,
-    as_json: AsJson = False,
-) -> None:
-    """Pull, load or build the images of tasks ahead, so that no episode waits for one."""
-    if not images.pull(tasklists.select(tasks or [], task_file, repo), named=bool(tasks), as_json=as_json):
-        raise typer.Exit(1)
-
-
-@images_app.command("list")
-def images_list(as_json: AsJson = False) -> None:
-    """List the images that this package made in the container engine."""
-    images.show_list(as_json=as_json)
-
-
-@images_app.command("prune")
-def images_prune(as_json: AsJson = False) -> None:
-    """Remove the images that this package made and no container uses. They are made again when they are needed."""
-    images.prune(as_json=as_json)
-
-
-@grader_app.command("eval")
-def grader_eval(
-    grader: Annotated[str, typer.Option(help="rule, agentic, listwise, or module:Name of yours.")] = "rule",
-    grader_model: Annotated[
-        str, typer.Option(help="For --grader agentic or listwise: a model, or provider:name without --grader-url.")
-    ] = "",
-    grader_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")] = "",
-    grader_output: Annotated[
-        str, typer.Option(help="For --grader agentic: tool, or json_schema or prompted where tools cannot be called.")
-    ] = "",
-    groups: Annotated[int, typer.Option(min=1, help="How many groups, spread over kinds and tasks.")] = GROUPS,
-    repeats: Annotated[
-        int, typer.Option(min=1, help="Gradings of each group; the second has the labels reversed.")
-    ] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same groups and labels.")] = 0,
-    tasks: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
-    task_file: TaskFile = None,
-    repo: Repo = None,
-    sandbox: Sandbox = "auto",
-    deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one grading; default: no limit.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Groups at one time.")] = 2,
-    grader_sessions: Sessions = False,
-    out: Annotated[Path | None, typer.Option(help="Write every grading into this file, as JSONL.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure a grader on groups whose right order is known: known flaws, equals, and attacks on the judge."""
-    actors = models.Actors(
-        policy="noop",
-        grader=grader,
-        grader_model=grader_model,
-        grader_url=grader_url,
-        grader_output=grader_output,
-        grader_sessions=grader_sessions,
-    )
-    settings = graders.EvalSettings(
-        actors=actors,
-        groups=groups,
-        seed=seed,
-        repeats=repeats,
-        deadline_s=deadline_s,
-        sandbox=sandbox,
-        jobs=jobs,
-        out=out,
-    )
-    if not graders.evaluate_grader(settings, tasklists.select(tasks or [], task_file, repo), as_json=as_json):
-        raise typer.Exit(1)
-
-
-@grader_app.command("export")
-def grader_export(
-    sources: Annotated[list[Path], typer.Argument(help="Files of `grader eval --out`, folders of `run --out`.")],
-    out: Annotated[Path, typer.Option(help="A new folder for train.jsonl, eval.jsonl and manifest.json.")],
-    eval_share: Annotated[float, typer.Option(min=0.0, max=0.99, help="Of the examples, in whole tasks.")] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Chooses the tasks of eval.jsonl.")] = 0,
-    task_file: TaskFile = None,
-    repo: Repo = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write conversations of the agentic grader as chat records for fine-tuning: right ones, on which votes agree."""
-    known = tasklists.select([], task_file, repo)
-    graders.export_sessions(sources, out, known, eval_share=eval_share, seed=seed, as_json=as_json)

@@ -19,8 +19,6 @@ from gagar_env.provision import kind_for, provision
 from gagar_env.rollout import run_group
 from gagar_env.tasks.registry import load_task
 
-TASK = "cron-month-end"
-
 
 def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: bool) -> bool:
     """Run a group of sampled solutions, rank the passing ones by rules, and print what happened to the advantages.

@@ -289,7 +289,7 @@ def test_get_grader():
     ("name", "words"),
     [
         ("rul", "did you mean 'rule'"),
-        ("zzz", "there are none, rule"),
+        ("zzz", "there are agentic, listwise, none, rule"),
         ("no_such_module:X", "cannot be imported"),
         ("json:no_such_name", "cannot be imported"),
         (":", "cannot be imported"),

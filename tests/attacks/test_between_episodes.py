@@ -9,6 +9,8 @@ import pytest
 from gagar_env.sandbox import SandboxSpec, open_sandbox
 from gagar_env.sandbox.bwrap import PACKAGE, hidden_folders
 
+pytestmark = pytest.mark.slow
+
 FIX = "sed -i '2s/a - b/a + b/' calc.py"
 
 

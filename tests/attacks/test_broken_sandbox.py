@@ -9,6 +9,8 @@ from gagar_env.actions import get_format
 from gagar_env.changes import FileState
 from gagar_env.episode import Outcome
 
+pytestmark = pytest.mark.slow
+
 FIX = "sed -i '2s/a - b/a + b/' calc.py"
 BUGGY = "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"
 FIXED = BUGGY.replace("a - b", "a + b", 1)
@@ -132,6 +134,7 @@ class Mixed:
         return Actor()
 
 
+@pytest.mark.slow
 def test_hack_6_vandals_do_not_touch_their_siblings(tiny_task, isolated):
     episodes = run_group(tiny_task, Mixed(), group_size=4, sandbox=isolated, command_s=10)
     assert [e.passed for e in episodes] == [True, False, False, False], [

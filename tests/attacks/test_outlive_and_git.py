@@ -8,6 +8,8 @@ import pytest
 
 from gagar_env.episode import EpisodeStatus
 
+pytestmark = pytest.mark.slow
+
 FIX = "sed -i '2s/a - b/a + b/' calc.py"
 
 

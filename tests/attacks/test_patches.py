@@ -15,6 +15,8 @@ from gagar_env.episode import Outcome
 from gagar_env.sandbox import _capture
 from gagar_env.sandbox._files import DIRECTORY
 
+pytestmark = pytest.mark.slow
+
 FIX = "sed -i '2s/a - b/a + b/' calc.py"
 
 

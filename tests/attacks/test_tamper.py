@@ -9,6 +9,8 @@ from gagar_env.changes import FileState
 from gagar_env.episode import Outcome
 from gagar_env.flags import find_flags
 
+pytestmark = pytest.mark.slow
+
 BUGGY = "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"
 FIXED = BUGGY.replace("a - b", "a + b", 1)
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def test_attacks_on_a_good_task(gagar):
     arguments = ("check", "--attack", "ledger-rounding", "--only", "hack_2_collect_only", "--only", "own_conftest")

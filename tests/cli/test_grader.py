@@ -7,6 +7,8 @@ import pytest
 from chat_server import text
 from judging import by_size, passing, submit
 
+pytestmark = pytest.mark.slow
+
 TASK = ("--tasks", "ledger-rounding")
 
 

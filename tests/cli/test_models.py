@@ -5,6 +5,8 @@ import json
 import pytest
 from chat_server import error, replies, text, tool_call
 
+pytestmark = pytest.mark.slow
+
 TASK = "feed-missing-filter"
 KEY = "key-that-nobody-may-see"
 

@@ -247,6 +247,7 @@ def test_provision_tries_again_after_a_failure(tmp_path: Path) -> None:
     assert provision(task).base.tree.is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_the_built_in_pins_exist() -> None:
     pins = load_task("ledger-rounding").environment.requirements

@@ -248,6 +248,7 @@ def test_a_forked_child_reports_nothing(report):
     assert found["status"] == {"tests/test_f.py::test_f": "passed"}
 
 
+@pytest.mark.slow
 def test_inner_sessions_of_pytest_report_nothing(report):
     text = (
         "pytest_plugins = ['pytester']\n\n\ndef test_inner(testdir):\n"

@@ -21,14 +21,16 @@ def blocks(page, language):
     return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
 
 
-def marks(text):
-    return [pytest.mark.docker] if "docker" in text else []
+def marks(page, text):
+    """The README's own are run each time, those of other pages with the slow tests."""
+    docker = [pytest.mark.docker] if "docker" in text else []
+    return docker if page.name == "README.md" else [*docker, pytest.mark.slow]
 
 
 def pages():
     for page in PAGES:
         if code := "\n".join(blocks(page, "python")):
-            yield pytest.param(code, id=page.name, marks=marks(code))
+            yield pytest.param(code, id=page.name, marks=marks(page, code))
 
 
 def gagar_lines():
@@ -36,7 +38,7 @@ def gagar_lines():
         for block in blocks(page, "sh"):
             for line in block.splitlines():
                 if line.startswith("gagar "):
-                    yield pytest.param(line, id=f"{page.name}: {line}", marks=marks(line))
+                    yield pytest.param(line, id=f"{page.name}: {line}", marks=marks(page, line))
 
 
 @pytest.mark.parametrize("code", list(pages()))

@@ -15,6 +15,8 @@ from gagar_env.grader_eval.measures import estimate, measure
 from gagar_env.grader_eval.records import Grading, write_gradings
 from gagar_env.workspace import Workspace, label_order
 
+pytestmark = pytest.mark.slow
+
 GROUPS = 18  # one of each kind
 
 
@@ -105,6 +107,7 @@ def test_failures_are_counted_and_enter_nothing_else(report, by_size):
     assert none.pairwise_accuracy.value is None
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report_whatever_the_jobs(report):
     def plain(found):
         return json.loads(found.report.model_dump_json(exclude={"seconds", "usage"}))

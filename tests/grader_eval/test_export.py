@@ -14,6 +14,8 @@ from gagar_env.grader_eval.records import Grading, gradings, write_gradings
 from gagar_env.grader_eval.sessions import collect, read_gradings
 from gagar_env.grader_eval.splits import clusters, held_out
 
+pytestmark = pytest.mark.slow
+
 
 def looks_first(request, number):
     """One look, then the smaller patch is the better one."""

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PLACES = find_places()
 if not PLACES:
     pytest.skip("no cgroups can be made here: not root, and no delegated tree", allow_module_level=True)
-pytestmark = pytest.mark.bwrap
+pytestmark = [pytest.mark.bwrap, pytest.mark.slow]
 
 
 @pytest.fixture(params=["bwrap", pytest.param("rootfs", marks=pytest.mark.docker)])

@@ -16,6 +16,8 @@ from gagar_env.sandbox import SandboxSpec, open_sandbox, why_unavailable
 from gagar_env.sandbox.base import Limits, SandboxImage
 from gagar_env.tasks.task import Image
 
+pytestmark = pytest.mark.slow
+
 if reason := why_unavailable("rootfs"):
     pytest.skip(f"rootfs does not work here: {reason}", allow_module_level=True)
 

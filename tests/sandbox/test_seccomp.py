@@ -10,6 +10,8 @@ import pytest
 from gagar_env.sandbox import SandboxSpec, open_sandbox, why_unavailable
 from gagar_env.sandbox._seccomp import denied, program
 
+pytestmark = pytest.mark.slow
+
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 EPERM, ENOSYS = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
