@@ -163,7 +163,7 @@ def medians(times: dict[str, list[float]]) -> dict[str, float]:
 def wait_until_warm(spec: SandboxSpec) -> None:
     """Until a container waits: its start is not what this table is about."""
     from gagar_env.sandbox.docker.pool import pool
-    from gagar_env.sandbox.docker.sandbox import plan_for
+    from gagar_env.sandbox.docker.plans import plan_for
 
     plan, deadline = plan_for(spec), time.monotonic() + 60
     while not pool.ready(plan):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ class Provision:
 _bases: Once[Base] = Once()
 _environments: Once[BuiltEnvironment] = Once()
 _images: Once[SandboxImage] = Once()
+_LIFETIME_S = 4 * 3600.0
+"""Of a container, at the least; one that is started ahead may have waited for half of it."""
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
@@ -108,6 +111,7 @@ def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None
             disk_mb=limits.disk_mb,
             file_mb=min(256, limits.disk_mb),
             cpus=limits.cpus,
+            lifetime_s=max(_LIFETIME_S, 4 * (limits.episode_s + task.tests.timeout_s)),
         ),
     )
     return Provision(task=task, base=base, environment=environment, spec=spec)
@@ -126,4 +130,9 @@ def _in_image(task: Task, image: SandboxImage) -> BuiltEnvironment:
     python = task.environment.python
     if not python or _VERSION.fullmatch(python):
         python = "python3"
+    if (os.path.normpath(python) + "/").startswith(image.workdir.rstrip("/") + "/") or python.startswith("."):
+        raise TaskError(
+            f"environment.python of {task.id}: {python} is in the work tree, where an agent could replace it: name one"
+            " outside of it"
+        )
     return BuiltEnvironment(python=python, bin="", expose=(), key=f"image {image.id}")

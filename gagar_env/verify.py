@@ -42,6 +42,7 @@ from gagar_env.evidence import (
 )
 from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_flags
 from gagar_env.flags import find_flags, first_of_each
+from gagar_env.image_env import trusted_variables
 from gagar_env.official import Official, prepare_official
 from gagar_env.patch import normalise, read_patch
 from gagar_env.provision import Provision
@@ -178,14 +179,15 @@ class Verifier:
     def _run(self, ready: Provision, official: Official, content: Changes) -> _Run:
         """One test run in a fresh sandbox."""
         task, key = ready.task, secrets.token_bytes(32)
+        over, imported = trusted_variables(ready.spec.image)
         env = {k: v for k, v in ready.spec.env.items() if not k.startswith(_REMOVED)}
-        spec = replace(ready.spec, env={**FIXED, **env}, pythonpath=())
+        spec = replace(ready.spec, env={**over, **FIXED, **env}, pythonpath=())
         sandbox = open_sandbox(self._sandbox, spec)
         try:
             sandbox.write(content)
             for name in _REPORTER:
                 reporter = sandbox.write_scratch(name, Path(__file__).with_name(name).read_bytes())
-            job = self._job(task, official, sandbox.scratch, key)
+            job = self._job(task, official, sandbox.scratch, key, imported)
             place = sandbox.write_scratch("job.json", job)
             command = shlex.join((ready.environment.python, "-s", "-B", reporter, place))
             result = sandbox.run(f"exec {command}", timeout_s=task.tests.timeout_s)
@@ -204,12 +206,12 @@ class Verifier:
             sandbox.close()
 
     @staticmethod
-    def _job(task: Task, official: Official, scratch: str, key: bytes) -> bytes:
+    def _job(task: Task, official: Official, scratch: str, key: bytes, imported: tuple[str, ...]) -> bytes:
         content = {
             "key": key.hex(),
             "report": f"{scratch}/report",
             "sentinel": f"test_{secrets.token_hex(6)}",
-            "pythonpath": task.environment.pythonpath,
+            "pythonpath": (*task.environment.pythonpath, *imported),
             "own": official.own_names,
             "before": ["-o", f"cache_dir={scratch}/cache", "-p", "no:randomly", *task.tests.arguments],
             "after": ["--maxfail=0", *task.tests.files],
@@ -246,9 +248,13 @@ class Verifier:
         sources: list[Mapping[str, FileState | None]] = [{}]
         if official.reference:
             sources.append(official.reference)
-        runs = [self._run(ready, official, official.merge(source)[0]).evidence for source in sources]
+        runs = [self._run(ready, official, official.merge(source)[0]) for source in sources]
+        if len(runs) > 1 and runs[1].result.timed_out:  # this once, or the task is broken: not to be remembered
+            raise VerifyError(f"the reference solution of {ready.task.id} reached the limit of its tests' time")
         with self._lock:
-            return self._trusted.setdefault(key, runs)
+            while len(self._trusted) >= _MEMORY:
+                self._trusted.pop(next(iter(self._trusted)))
+            return self._trusted.setdefault(key, [run.evidence for run in runs])
 
 
 def _key(ready: Provision) -> tuple[str, str, str]:

@@ -10,6 +10,15 @@ def _deep(target: Target) -> list[str]:
     return [f"python3 - <<'END'\n{code}END"]
 
 
+def _endless(target: Target) -> list[str]:
+    name = "a" * 200
+    return [f"for p in ~ .; do (cd $p; for i in $(seq 30); do mkdir {name} && cd {name}; done); done; true"]
+
+
+def _holes(target: Target) -> list[str]:
+    return ["mkdir holes && for i in $(seq 200); do truncate -s 250M holes/$i; done; true"]
+
+
 def _many(target: Target) -> list[str]:
     return ["mkdir many && cd many && seq 21000 | split -l 1 -a 6 - f"]
 
@@ -73,6 +82,8 @@ def _inside(name: str, title: str, code: str) -> Attack:
 
 ATTACKS = (
     _outside("test_4_deep_folders", "folders nested deeper than tools go", _deep),
+    _outside("test_4_endless_path", "a path longer than any that can be named, in home and in the work tree", _endless),
+    _outside("test_4_holes", "files that take no room and hours to read", _holes),
     _outside("test_4_many_files", "more files than anyone captures", _many),
     _outside("test_4_huge_patch", "a patch above every limit", _huge),
     _outside("test_4_full_disk", "every place that can be written is full", _full),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gagar_env.actions import ActionFormat, Answer, BadAction, SandboxAction, Submit
+from gagar_env.changes import Capture
 from gagar_env.envs.observation import clean_text, first_observation, show_result
 from gagar_env.envs.recorder import Recorder, Work
 from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport
@@ -224,9 +225,10 @@ class Attempt:
 
     def _work(self, *, verify: bool) -> Work:
         started = time.monotonic()
-        capture = self._opened().capture()
         report: TestReport | None = None
+        capture = Capture(changes={})
         try:
+            capture = self._opened().capture()
             patch = make_patch(self._base_tree, capture.changes)
         except PatchError as error:  # what the agent left is no patch: its own doing
             report, patch = TestReport(outcome=Outcome.FAILED, reason=f"patch refused: {error}"), b""

@@ -66,6 +66,8 @@ class Changeset:
         if state != base:
             self._total += len(state[1])
             self.changes[path] = state
+        else:
+            self.changes.pop(path, None)  # deleted, and written again as it was
 
     def delete(self, path: str) -> None:
         """Record that a path of the base is gone."""

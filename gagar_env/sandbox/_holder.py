@@ -222,13 +222,17 @@ class Holder:
 
 def _descendants(pid: int) -> list[int]:
     found: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                for child in map(int, file.read().split()):
-                    found += [child, *_descendants(child)]
-    except (FileNotFoundError, ProcessLookupError):
-        pass
+    waiting = [pid]
+    while waiting:  # not by recursion: an agent may nest its processes as deeply as it may have processes
+        parent = waiting.pop()
+        try:
+            for task in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{task}/children") as file:
+                    children = list(map(int, file.read().split()))
+                found += children
+                waiting += children
+        except (FileNotFoundError, ProcessLookupError):
+            pass
     return found
 
 

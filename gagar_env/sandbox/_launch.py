@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gagar_env.errors import SandboxClosedError, SandboxError
 from gagar_env.sandbox._wire import receive, send
 
 _lock = threading.Lock()
+_open: weakref.WeakSet[HolderClient] = weakref.WeakSet()
 _launcher: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
 
@@ -50,6 +52,8 @@ def _forget_launcher() -> None:
         connection.close()
         child.returncode = 0  # not ours to wait for
         _launcher = None
+    for client in list(_open):  # what a child keeps open would keep the sandboxes of a dead trainer alive
+        client._socket.close()
 
 
 os.register_at_fork(after_in_child=_forget_launcher)
@@ -75,6 +79,7 @@ class HolderClient:
         self._socket, theirs = socket.socketpair()
         self._socket.settimeout(120.0)
         self._closed = False
+        _open.add(self)
         try:
             with _lock:
                 send(_connection(), None, (theirs.fileno(),))

@@ -42,6 +42,8 @@ class Limits:
     """Largest single file."""
     cpus: float = 2.0
     """Processors' worth of time; more than the machine has means all of them."""
+    lifetime_s: float = 4 * 3600.0
+    """When a container ends by itself, whatever its owner does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ LAYERS = [  # low to high: a module imports its own layer and those before it
     {"flags", "flag_policy", "evidence"},
     {"official_names"},
     {"official"},
+    {"image_env"},
     {"verify"},
     {"workspace"},
     {"grading"},

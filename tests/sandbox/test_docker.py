@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from gagar_env.engine import engine
-from gagar_env.errors import SandboxClosedError, SandboxDiedError, SandboxError
+from gagar_env.errors import PatchError, SandboxClosedError, SandboxDiedError, SandboxError
 from gagar_env.images import resolve_image
 from gagar_env.sandbox import SandboxSpec, open_sandbox
 from gagar_env.sandbox.docker import keep_warm, owners
+from gagar_env.sandbox.docker.plans import plan_for
 from gagar_env.sandbox.docker.pool import pool
-from gagar_env.sandbox.docker.sandbox import plan_for
 from gagar_env.tasks.task import Image
 
 pytestmark = pytest.mark.docker
@@ -170,6 +170,24 @@ def test_life_1_a_killed_trainer_leaves_nothing_running(tree, test_image, number
     assert gone(name)
 
 
+def test_life_1_a_child_of_the_trainer_does_not_keep_its_containers(tree, test_image):
+    forks = TRAINER.replace(
+        "print(box._container.id, flush=True)\n",
+        "if (child := os.fork()) == 0:\n    time.sleep(120)\nprint(box._container.id, child, flush=True)\n",
+    )
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", forks, tree, test_image], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    with trainer:
+        name, child = trainer.stdout.readline().decode().split()
+        trainer.kill()
+        trainer.wait(60)
+        try:
+            assert gone(name)
+        finally:
+            os.kill(int(child), signal.SIGKILL)
+
+
 def leftover(test_image, **marks):
     """A container as another process of this package would have left it."""
     made = engine().create_container(
@@ -189,7 +207,8 @@ def test_life_1_prune_takes_what_dead_owners_left_and_nothing_else(test_image, b
     ended.wait()
     dead = leftover(test_image, **{owners.OWNER: f"{place} {ended.pid} 1"})
     reused = leftover(test_image, **{owners.OWNER: f"{place} {os.getpid()} 1"})  # that number is another process now
-    expired = leftover(test_image, **{owners.EXPIRES: str(int(time.time()) - 1)})
+    late = {owners.OWNER: "another-machine/pid:[1] 1 1", owners.EXPIRES: str(int(time.time()) - 1)}
+    expired = leftover(test_image, **late)
     elsewhere = leftover(test_image, **{owners.OWNER: "another-machine/pid:[1] 1 1"})
     kept = leftover(test_image)
     try:
@@ -242,6 +261,37 @@ def test_life_2_the_memory_of_all_processes_together_is_bounded(sh):
     assert result.output.endswith(b"a = 1\n")
     result = sh(f"for i in 1 2 3 4; do python3 -c '{code}' & done; wait $!; exit 137", timeout_s=60)
     assert b"MB of memory was reached" in result.output
+
+
+@pytest.mark.parametrize("place", ["/home/agent", "."], ids=["home", "work tree"])
+def test_life_2_a_path_without_end_hides_neither_the_work_nor_the_disk(box, limits, place):
+    """The engine cannot follow it: what it says of the container's size and changes fails then."""
+    name = "a" * 200
+    sh = box.run
+    sh(f"cd {place}; for i in $(seq 30); do mkdir {name} && cd {name}; done; true", timeout_s=60)
+    sh("echo b = 22 > pkg/deep/b.py", timeout_s=20)
+    if place == ".":
+        with pytest.raises(PatchError, match="cannot be read"):
+            box.capture()
+        full = sh("sleep 20; echo never", timeout_s=30)
+        assert f"the limit of {limits.disk_mb} MB".encode() in full.output
+    else:
+        assert set(box.capture().changes) == {"pkg/deep/b.py"}
+
+
+def test_git_2_files_with_holes_do_not_hold_the_capture(box):
+    box.run(
+        "mkdir big; for i in $(seq 40); do truncate -s 30M big/f$i; done; echo b > big/small; echo x > new",
+        timeout_s=60,
+    )
+    found = box.capture()
+    assert found.changes["new"] is not None
+    assert len(found.dropped) == 40
+
+
+def test_git_3_a_folder_that_was_made_again_as_it_was_is_no_change(box, sh):
+    sh("cp -r pkg /tmp/pkg; rm -r pkg; cp -r /tmp/pkg pkg; echo 1 > one")
+    assert set(box.capture().changes) == {"one"}
 
 
 # --- the engine's failures ---

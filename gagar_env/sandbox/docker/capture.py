@@ -13,19 +13,21 @@ import os
 import posixpath
 import stat
 import tarfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gagar_env.engine import engine, engine_errors
 from gagar_env.errors import SandboxError
-from gagar_env.sandbox._capture import MAX_DEPTH, MAX_PATH_BYTES, Changeset, base_state
+from gagar_env.sandbox._capture import MAX_DEPTH, MAX_PATH_BYTES, MAX_TOTAL_BYTES, Changeset, base_state
 from gagar_env.sandbox._files import DIRECTORY, State, is_cache, plain_names, subfolder
 
 _DELETED = 2
 _ARCHIVE_S = 0.1
 """What the engine needs to begin an archive; files are read in one of their own, or in one of a folder with others."""
 _BYTES_A_SECOND = 100e6
+_TIME_S = 120.0
 _LOST = "\N{REPLACEMENT CHARACTER}"
 """What the engine's list has for a byte that is not UTF-8."""
 
@@ -33,22 +35,29 @@ _LOST = "\N{REPLACEMENT CHARACTER}"
 def capture_layer(container: str, workdir: str, tree: Path, max_file_bytes: int) -> Changeset:
     """What differs between the work tree of a container and its base.
 
+    It takes minutes at most and reads a bounded number of bytes; what is not read by then is left out, with the reason.
+
     Raises:
-        SandboxError: If the engine does not answer.
+        SandboxError: If the engine does not answer, or cannot read what is in the container.
     """
-    with engine_errors("listing what changed"):
-        listed = engine().diff(container) or []
     out = Changeset(max_file_bytes)
+    ends = time.monotonic() + _TIME_S
     lower = os.open(tree, DIRECTORY)
     try:
         reading = _Reading(container, workdir, tree, lower, out)
+        with engine_errors("listing what changed"):
+            listed = engine().diff(container) or []
         files = reading.sort(listed)
         odd = [path for path in files if _LOST in path]
         alone = [path for path in files if _LOST not in path]
         together = odd + alone if odd or reading.is_quicker_together(alone) else []
-        seen = reading.together(together) if together else set()
+        seen = reading.together(together, ends) if together else set()
         for path in alone:
-            if path not in seen:
+            if path in seen:
+                continue
+            if time.monotonic() > ends:
+                out.drop(path, "there was no time left to read it")
+            else:
                 reading.alone(path)
     finally:
         os.close(lower)
@@ -132,7 +141,7 @@ class _Reading:
                 self._take(path, member, archive)
                 return
 
-    def together(self, paths: list[str]) -> set[str]:
+    def together(self, paths: list[str], ends: float) -> set[str]:
         """Read many at once; those that were seen. A second name of one file is not: it has no content there."""
         common = posixpath.commonpath(paths)
         while _LOST in common or (common in paths and common):
@@ -140,6 +149,8 @@ class _Reading:
         wanted, seen = set(paths), set()
         prefix = posixpath.dirname(common)
         place = posixpath.join(self._workdir, common).rstrip("/")
+        # a file with holes costs nothing to make and a lot to read: no more than the base and the limit of all changes
+        budget = _bytes_below(self._tree / common) + 2 * MAX_TOTAL_BYTES
         with engine_errors("reading what changed"), _Archive(self._container, place) as archive:
             for member in archive.members():
                 # the names in it begin with the last part of what was asked for
@@ -147,6 +158,8 @@ class _Reading:
                 if _listed(name) in wanted and not member.islnk():
                     seen.add(name)
                     self._take(name, member, archive)
+                if archive.offset + member.size > budget or time.monotonic() > ends:
+                    break
         return seen
 
     def _take(self, path: str, member: tarfile.TarInfo, archive: _Archive) -> None:
@@ -193,6 +206,7 @@ class _Archive:
         self._tar: tarfile.TarFile | None = None
         self._chunks: Iterator[bytes] = iter(())
         self.folder = False
+        self.offset = 0
         try:
             self._chunks, about = engine().get_archive(container, path)
             self.folder = bool(int(about.get("mode", 0)) & 1 << 31)
@@ -216,7 +230,9 @@ class _Archive:
             self._tar = tarfile.open(  # noqa: SIM115 - closed with this object
                 fileobj=stream, mode="r|", errors="surrogateescape"
             )
-            yield from self._tar
+            for member in self._tar:
+                self.offset = member.offset_data
+                yield member
         except tarfile.ReadError as error:
             if self._tar is not None:
                 raise SandboxError(f"container engine: a broken archive: {error}") from error

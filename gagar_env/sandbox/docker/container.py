@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import uuid
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +27,9 @@ _GUARD = (
 )
 """A `sleep` that is killed does not count: where commands run as root each of them ends all that it may."""
 _STEP_S = 60
+_MEASURE_S = 2.0
+_INODES = 200_000
+_open: weakref.WeakSet[Container] = weakref.WeakSet()
 _OWN_PROCESSES = 8
 """The guard's, the session's, and what the engine itself starts in the container."""
 
@@ -40,6 +45,7 @@ class Plan:
         limits: What it may use.
         mounts: Folders of the host by the place where they are readable inside.
         hidden: Folders that are empty inside.
+        temporary: Folders beside /tmp that are in memory with a limit of their own; of a user with a number.
         capabilities: Those that are kept.
         platform: Such as `linux/amd64`; empty for the engine's own.
         shm_mb: Size of /dev/shm.
@@ -52,6 +58,7 @@ class Plan:
     limits: Limits
     mounts: tuple[tuple[str, str], ...] = ()
     hidden: tuple[str, ...] = ()
+    temporary: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     platform: str = ""
     shm_mb: int = 64
@@ -91,6 +98,7 @@ class Container:
                 )
                 self.id = made["Id"]
                 self._guard = client.attach_socket(self.id, {"stdin": 1, "stream": 1})
+                _open.add(self)
                 client.start(self.id)
         except BaseException:
             self.remove()
@@ -127,20 +135,27 @@ class Container:
         Raises:
             SandboxError: If the engine cannot do that.
         """
+        old = self._guard
         with engine_errors("restarting a container"):
-            self._close_guard()
             engine().restart(self.id, timeout=0)
             self._guard = engine().attach_socket(self.id, {"stdin": 1, "stream": 1})
+        _close_stream(old)  # not before: without a guard's stream the container would remove itself
+        if not self.id:  # closed meanwhile
+            self._close_guard()
 
-    def disk_bytes(self) -> int:
-        """What was written in it and is still there.
-
-        Raises:
-            SandboxError: If the engine does not answer.
-        """
-        with engine_errors("measuring a container"):
-            found = engine().containers(all=True, size=True, filters={"id": self.id})
-        return int(found[0].get("SizeRw") or 0) if found else 0
+    def disk_bytes(self) -> int | None:
+        """What was written in its layer and is still there; None where the engine does not say in time."""
+        client = engine()
+        usual, client.timeout = client.timeout, _MEASURE_S
+        try:
+            with engine_errors("measuring a container"):
+                found = client.containers(all=True, size=True, filters={"id": self.id})
+        except SandboxError:
+            return None
+        finally:
+            client.timeout = usual
+        size = int(found[0].get("SizeRw") or 0) if found else 0
+        return size if size >= 0 else sys.maxsize  # below zero: there is a path that the engine cannot follow
 
     def remove(self) -> None:
         """Remove it with all its processes. May be called twice; never raises."""
@@ -151,11 +166,24 @@ class Container:
             remove(name)
 
     def _close_guard(self) -> None:
-        if self._guard is not None:
-            with contextlib.suppress(OSError, ValueError):
-                getattr(self._guard, "_sock", self._guard).close()
-                self._guard.close()
-            self._guard = None
+        guard, self._guard = self._guard, None
+        _close_stream(guard)
+
+
+def _close_stream(stream: Any) -> None:
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            getattr(stream, "_sock", stream).close()
+            stream.close()
+
+
+def _let_go() -> None:
+    """After a fork: what a child keeps open would keep the containers of a dead trainer alive."""
+    for container in list(_open):
+        container._close_guard()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 def _guard(lifetime_s: float) -> str:
@@ -166,7 +194,8 @@ def _guard(lifetime_s: float) -> str:
 def _host_config(plan: Plan) -> Any:
     limits = plan.limits
     memory = f"{limits.memory_mb}m"
-    temporary = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_mb}m"
+    uid, _, gid = plan.user.partition(":")
+    temporary = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_mb}m,nr_inodes={_INODES}"
     return engine().create_host_config(
         auto_remove=True,
         init=True,
@@ -180,7 +209,11 @@ def _host_config(plan: Plan) -> Any:
         pids_limit=limits.processes + _OWN_PROCESSES,
         nano_cpus=int(min(limits.cpus, _processors(os.getpid())) * 1e9),
         shm_size=f"{plan.shm_mb}m",
-        tmpfs={"/tmp": temporary, **dict.fromkeys(plan.hidden, "rw,mode=555,size=4k")},
+        tmpfs={
+            "/tmp": temporary,
+            **dict.fromkeys(plan.temporary, f"{temporary},uid={uid},gid={gid or uid}"),
+            **dict.fromkeys(plan.hidden, "rw,mode=555,size=4k"),
+        },
         binds={source: {"bind": target, "mode": "ro"} for target, source in plan.mounts},
         ulimits=[
             {"name": "core", "soft": 0, "hard": 0},

@@ -39,14 +39,13 @@ def labels(lifetime_s: float) -> dict[str, str]:
 
 def abandoned(marks: dict[str, str], *, now: float) -> bool:
     """Whether a container with these labels has no living owner. One of another machine only when it has expired."""
-    with contextlib.suppress(ValueError):
-        if int(marks.get(EXPIRES, "")) < now:
-            return True
     place, _, process = marks.get(OWNER, "").rpartition(" ")[0].rpartition(" ")
     started = marks.get(OWNER, "").rpartition(" ")[2]
-    if place != _place() or not process.isdigit():
-        return False
-    return _started(int(process)) != started
+    if place == _place() and process.isdigit():
+        return _started(int(process)) != started
+    with contextlib.suppress(ValueError):
+        return int(marks.get(EXPIRES, "")) < now
+    return False
 
 
 def prune() -> list[str]:

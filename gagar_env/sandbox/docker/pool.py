@@ -101,11 +101,12 @@ class Pool:
             started = Started(plan)
         except SandboxError as error:  # whoever needs one will see the same, and is told
             logger.warning("no container could be started ahead: %s", error)
-        with self._lock:
-            self._starting[plan] -= 1
-            if started is not None and len(self._ready[plan]) < self._targets.get(plan, 0):
-                self._ready[plan].append(started)
-                started = None
+        finally:
+            with self._lock:
+                self._starting[plan] -= 1
+                if started is not None and len(self._ready[plan]) < self._targets.get(plan, 0):
+                    self._ready[plan].append(started)
+                    started = None
         if started is not None:
             started.discard()
 

@@ -10,92 +10,34 @@ That is a bound that a fast writer oversteps for about a second; the engine has 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 from gagar_env.changes import Capture, Changes, DroppedPath, FileMode, FileState, check_path
-from gagar_env.engine import shares_files
-from gagar_env.errors import SandboxClosedError, SandboxDiedError, SandboxError, SandboxUnavailableError
-from gagar_env.images.host import SHARED
-from gagar_env.images.layer import forget, with_tree
+from gagar_env.errors import (
+    PatchError,
+    SandboxClosedError,
+    SandboxDiedError,
+    SandboxError,
+)
+from gagar_env.images.layer import forget
+from gagar_env.sandbox._capture import Changeset
 from gagar_env.sandbox._held import QUIET, SYSTEM_PATH
-from gagar_env.sandbox.base import DEFAULT_MAX_OUTPUT_BYTES, SANDBOX_UID, ExecResult, SandboxSpec
-from gagar_env.sandbox.bwrap import hidden_folders
+from gagar_env.sandbox.base import DEFAULT_MAX_OUTPUT_BYTES, ExecResult, SandboxSpec
 from gagar_env.sandbox.docker import pool as pools
 from gagar_env.sandbox.docker.capture import capture_layer
-from gagar_env.sandbox.docker.container import Plan
+from gagar_env.sandbox.docker.plans import HOME, SCRATCH, plan_for
 from gagar_env.sandbox.docker.session import Session, server_script
 from gagar_env.sandbox.docker.transfer import install_script, pack
 
-HOME, SCRATCH = "/home/agent", "/scratch"
 _WATCH_S = 1.0
 _WATCH_CLOSELY_S = 0.2
 _FILES_S = 60.0
-_ROOT = ("root", "0")
 _MEMORY_EVENTS = "/sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control"
 """The kernel's own count, in the second and the first version of control groups. Nobody inside can write it."""
-
-
-def plan_for(spec: SandboxSpec) -> Plan:
-    """The container that a specification asks for. Its image is made if it is not there yet.
-
-    Raises:
-        SandboxUnavailableError: If it has no image and the engine does not see this machine's files.
-        SandboxError: If the engine cannot make the image.
-    """
-    image = spec.image
-    if image is None:
-        if not shares_files():
-            raise SandboxUnavailableError(
-                "this task has no image and the engine runs on another machine: give the task an `image`"
-            )
-        mounts, hidden = _host_folders(spec)
-        made = with_tree(None, spec.tree, spec.tree_key)
-        return Plan(
-            image=made,
-            user=f"{SANDBOX_UID}:{SANDBOX_UID}",
-            root=False,
-            limits=spec.limits,
-            mounts=mounts,
-            hidden=hidden,
-        )
-    user = image.user or f"{SANDBOX_UID}:{SANDBOX_UID}"
-    return Plan(
-        image=with_tree(image, spec.tree, spec.tree_key),
-        user=user,
-        root=user.partition(":")[0] in _ROOT,
-        limits=spec.limits,
-        capabilities=image.capabilities,
-        platform=image.platform,
-        shm_mb=image.shm_mb,
-    )
-
-
-def _host_folders(spec: SandboxSpec) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """This machine's programs and what the task exposes, each at its own place; and what must not show in them."""
-    system = [path for path in SHARED if os.path.isdir(path) and not os.path.islink(path)]
-    exposed = [os.path.abspath(path) for path in spec.expose]
-    wanted = {path: path for path in system}
-    if os.path.isdir("/etc/alternatives"):
-        wanted["/etc/alternatives"] = "/etc/alternatives"
-    for path in exposed:
-        if not any(path == top or path.startswith(top + "/") for top in system):
-            wanted[path] = os.path.realpath(path)
-    return tuple(sorted(wanted.items())), tuple(hidden_folders([*system, *exposed]))
-
-
-def keep_warm(spec: SandboxSpec, count: int) -> None:
-    """Keep `count` containers for this specification started ahead, in this process, until told otherwise.
-
-    They differ by image, tree, limits and folders, not by environment variables: verifications use the same ones.
-
-    Raises:
-        SandboxError: If the engine cannot make the image.
-    """
-    pools.pool.keep(plan_for(spec), count)
 
 
 class DockerSandbox:
@@ -130,11 +72,10 @@ class DockerSandbox:
 
     def _environment(self) -> dict[str, str]:
         spec = self.spec
-        given = {**(spec.image.env if spec.image else {}), **spec.env}
         home = "/root" if self._plan.root else HOME
         env = {**(spec.image.env if spec.image else {}), **QUIET, "HOME": home, "TMPDIR": "/tmp", **spec.env}
         if "PATH" not in spec.env:
-            env["PATH"] = ":".join((*spec.search_path, given.get("PATH") or SYSTEM_PATH))
+            env["PATH"] = ":".join((*spec.search_path, env.get("PATH") or SYSTEM_PATH))
         if spec.pythonpath:
             env["PYTHONPATH"] = ":".join(os.path.normpath(f"{self.workdir}/{p}") for p in spec.pythonpath)
         return env
@@ -212,11 +153,10 @@ class DockerSandbox:
         return kills > known
 
     def _disk_is_full(self) -> str:
-        with contextlib.suppress(SandboxError):
-            full = self._container.disk_bytes() > self.spec.limits.disk_mb << 20
-            self._watch_s = _WATCH_CLOSELY_S if full else _WATCH_S
-            return f"killed: the limit of {self.spec.limits.disk_mb} MB on disk was reached" if full else ""
-        return ""
+        size = self._container.disk_bytes()
+        full = size is not None and size > self.spec.limits.disk_mb << 20
+        self._watch_s = _WATCH_CLOSELY_S if full else _WATCH_S
+        return f"killed: the limit of {self.spec.limits.disk_mb} MB on disk was reached" if full else ""
 
     def write(self, changes: Changes) -> None:
         """See `gagar_env.sandbox.base.Sandbox.write`."""
@@ -232,9 +172,12 @@ class DockerSandbox:
         with self._lock:
             if self._closed:
                 raise SandboxClosedError("the docker sandbox is closed")
-            session = self._session or self._open_session()
             upload = f"{self.scratch}/.upload-{os.urandom(6).hex()}"
-            session.put(blob, upload)
+            try:
+                (self._session or self._open_session()).put(blob, upload)
+            except SandboxError:  # an agent may have spoiled what its own last command left of the session
+                self._container.check()
+                self._open_session().put(blob, upload)
             # as many files as a capture may hold take long on a busy machine, which must not look like a broken one
             limit_s = _FILES_S + 0.01 * len(changes)
             done = self._run(install_script(root, changes, places, upload), limit_s, "/", {}, 4096)
@@ -245,26 +188,34 @@ class DockerSandbox:
     def read_scratch(self, name: str, *, max_bytes: int = 64 * 1024 * 1024) -> bytes | None:
         """See `gagar_env.sandbox.base.Sandbox.read_scratch`."""
         path = f"'{self.scratch}/{check_path(name)}'"
-        script = f"[ -f {path} ] && [ ! -L {path} ] && [ $(wc -c <{path}) -le {max_bytes} ] && cat {path} || exit 3"
+        script = f"[ -f {path} ] && [ ! -L {path} ] && head -c {max_bytes + 1} {path} || exit 3"
         with self._lock:
-            done = self._run(script, _FILES_S, "/", {}, 2 * max_bytes + 2)
-        return done.output if done.exit_code == 0 else None
+            done = self._run(script, _FILES_S, "/", {}, 2 * max_bytes + 4)
+        return done.output if done.exit_code == 0 and len(done.output) <= max_bytes else None
 
     def capture(self, *, max_file_bytes: int = 2 * 1024 * 1024) -> Capture:
         """See `gagar_env.sandbox.base.Sandbox.capture`."""
         with self._lock:
             if self._closed:
                 raise SandboxClosedError("the docker sandbox is closed")
-            found = capture_layer(self._container.id, self.workdir, self.spec.tree, max_file_bytes)
-        changes: dict[str, FileState | None] = {}
-        for path, state in found.changes.items():
-            mode: FileMode
-            changes[path] = None
-            if state is not None:
-                mode = "120000" if state[0] == "120000" else "100755" if state[0] == "100755" else "100644"
-                changes[path] = FileState(state[1], mode)
+            found = self._captured(max_file_bytes)
+        changes = {
+            path: None if state is None else FileState(state[1], cast("FileMode", state[0]))
+            for path, state in found.changes.items()
+        }
         dropped = tuple(DroppedPath(path=p, reason=r, size_bytes=s) for p, r, s in found.dropped)
         return Capture(changes=changes, dropped=dropped)
+
+    def _captured(self, max_file_bytes: int) -> Changeset:
+        try:
+            return capture_layer(self._container.id, self.workdir, self.spec.tree, max_file_bytes)
+        except SandboxError:
+            self._container.check()
+        try:
+            return capture_layer(self._container.id, self.workdir, self.spec.tree, max_file_bytes)
+        except SandboxError as error:  # it lives, the engine answers, and what is in it cannot be read
+            self._container.check()
+            raise PatchError(f"what was left in the container cannot be read: {error}") from error
 
     def close(self) -> None:
         """See `gagar_env.sandbox.base.Sandbox.close`."""

@@ -1,7 +1,8 @@
 """One attached `exec` in a container, through which commands, files and results travel.
 
 A new `exec` costs the engine some 80 ms, a message on an open one about 2. The server at the other end is a script
-for any POSIX shell: the image needs `sh`, `head`, `tail`, `mkdir` and `rm`, and no `timeout`, `ps` or `bash`.
+for any POSIX shell: the image needs `sh`, `head`, `tail`, `chmod`, `mkdir`, `rm` and `ln`, and no `timeout`,
+`ps` or `bash`.
 
 It says its status on standard error; what commands print, errors included, goes to standard output. The engine
 carries the two apart and may deliver one before the other, so the server also ends each answer on standard output by
@@ -194,13 +195,11 @@ class Session:
                 answer.add(*frame)
             if answer.done:
                 return answer.status.strip()[: _STATUS_BYTES + 1]
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return None
-            self._socket.settimeout(left)
+            # at the deadline, what has arrived already still counts: whoever calls may have been held up elsewhere
+            self._socket.settimeout(max(0.0, deadline - time.monotonic()))
             try:
                 data = self._socket.recv(1 << 16)
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
                 return None
             if not data:
                 raise SessionEndedError
