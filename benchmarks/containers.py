@@ -38,6 +38,8 @@ from gagar_env.tasks.task import Image
 
 MEGABYTE = "head -c 1000000 /dev/zero | tr '\\0' x"
 IDLE = ["sleep", "3600"]
+SETTLE_S = 1.0
+"""Before each leg: the engine goes on for a while after it has answered, and the pool starts the next container."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ def measure_legs(legs: dict[str, Leg], rounds: int) -> tuple[dict[str, float], d
     for _ in range(rounds):
         for name, leg in legs.items():
             leg.before()
+            time.sleep(SETTLE_S)
             to_open, place = spent(leg.open)
             to_close, _ = spent(lambda leg=leg, place=place: leg.close(place))
             leg.tidy(place)
@@ -162,8 +165,8 @@ def medians(times: dict[str, list[float]]) -> dict[str, float]:
 
 def wait_until_warm(spec: SandboxSpec) -> None:
     """Until a container waits: its start is not what this table is about."""
-    from gagar_env.sandbox.docker.pool import pool
     from gagar_env.sandbox.docker.plans import plan_for
+    from gagar_env.sandbox.docker.pool import pool
 
     plan, deadline = plan_for(spec), time.monotonic() + 60
     while not pool.ready(plan):

@@ -143,6 +143,13 @@ class Grader(Protocol):
         ...
 
 
+def ranked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record of the grader that ranked, taken out of those of graders that asked it."""
+    while "ranked_by" in record and isinstance(inner := record.get("record"), Mapping):
+        record = inner
+    return record
+
+
 def check_verdict(verdict: Verdict, passing: tuple[str, ...]) -> Verdict:
     """Return `verdict` if its tiers are an exact partition of `passing`.
 

@@ -8,6 +8,7 @@ and the record says why.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -139,8 +140,8 @@ def grade_group(
                 after,
                 marks,
                 strength=turn_strength,
-                preserve="turn" if preserve == "episode" else "token",
-                tokens=[[float(turn.completion_tokens) for turn in e.turns] for e in members],
+                preserve="turn" if count is None else "token",
+                tokens=None if count is None else [_by_turn(e, n) for e, n in zip(members, count, strict=True)],
             )
     except Exception as error:
         said = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
@@ -239,6 +240,15 @@ def _marks(verdict: Verdict, label: str, turns: int) -> list[TurnMark | None] | 
     """A mark or None for each turn; None where no turn is marked."""
     marks = verdict.turn_marks.get(label)
     return [marks.get(number) for number in range(1, turns + 1)] if marks else None
+
+
+def _by_turn(episode: Episode, tokens: float) -> list[float]:
+    """An episode's trained tokens, over its turns as these have completion tokens; evenly where none are recorded."""
+    counts = [float(turn.completion_tokens) for turn in episode.turns]
+    if not any(counts):
+        counts = [1.0] * len(counts)
+    whole = math.fsum(counts)
+    return [tokens * (count / whole) for count in counts]
 
 
 def _within(grader: Grader, workspace: Workspace, deadline_s: float | None) -> object:

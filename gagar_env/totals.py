@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict
 
-from gagar_env.grading import Usage, VerdictOutcome
+from gagar_env.grading import Usage, VerdictOutcome, ranked_record
 from gagar_env.group_result import GroupResult
 
 
@@ -55,7 +55,7 @@ def grading_totals(results: Iterable[GroupResult]) -> GradingTotals:
     used = [r.verdict for r in asked if r.graded and r.verdict is not None]
     failed = [r.verdict.failure if r.verdict is not None else "" for r in asked if r.fallback]
     usage = sum((v.usage for v in verdicts), Usage())
-    found = [v.record.get("result", {}).get("length_tau") for v in used]
+    found = [ranked_record(v.record).get("result", {}).get("length_tau") for v in used]
     return GradingTotals(
         groups=len(groups),
         asked=len(asked),

@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from gagar_env.agents.graders.agentic.votes import LONE_VOTE, ranks, tau_b
+from gagar_env.agents.graders.cancelled import Cancelled
 from gagar_env.agents.graders.members import ask, cancel, check_members, ranked, record_of, why_not
 from gagar_env.agents.graders.tiers import tiers_of
-from gagar_env.grading import Grader, Usage, Verdict, VerdictOutcome
+from gagar_env.grading import Grader, TurnMark, Usage, Verdict, VerdictOutcome
 from gagar_env.workspace import Workspace
 
 
@@ -21,7 +22,8 @@ class EnsembleGrader:
         confidence = mean confidence * agreement * weight of those that ranked / weight of all
 
     with weighted means; agreement is the mean Kendall's tau-b of all pairs, not below 0, and 1/2 where of several
-    graders only one ranked. Usage is the sum over all, those that failed included.
+    graders only one ranked. A turn is marked where those that mark it agree. Usage is the sum over all, those that
+    failed included.
 
     Args:
         graders: Asked one after the other.
@@ -33,6 +35,7 @@ class EnsembleGrader:
     """
 
     def __init__(self, graders: Sequence[Grader], weights: Sequence[float] | None = None) -> None:
+        self._cancelled = Cancelled()
         self.graders = check_members(graders)
         self.weights = (1.0,) * len(self.graders) if weights is None else tuple(map(float, weights))
         if len(self.weights) != len(self.graders) or not all(0 < weight < math.inf for weight in self.weights):
@@ -41,7 +44,7 @@ class EnsembleGrader:
 
     def grade(self, workspace: Workspace) -> Verdict:
         """Ask all of them and put their rankings together."""
-        verdicts = [ask(grader, workspace) for grader in self.graders]
+        verdicts = [ask(grader, workspace, self._cancelled) for grader in self.graders]
         good = [(v, weight) for v, weight in zip(verdicts, self.weights, strict=True) if ranked(v)]
         warnings = [f"{v.grader} is left out: {why_not(v)}" for v in verdicts if not ranked(v)]
         warnings += [f"{v.grader}: {line}" for v in verdicts for line in v.warnings]
@@ -76,6 +79,7 @@ class EnsembleGrader:
             tiers=tiers,
             reasons=_reasons([v for v, _ in good], workspace.passing),
             evidence={label: {v.grader: v.evidence.get(label, {}) for v, _ in good} for label in workspace.passing},
+            turn_marks=_marks([v for v, _ in good]),
             confidence=min(1.0, confidence),
             usage=usage,
             warnings=tuple(warnings),
@@ -84,7 +88,7 @@ class EnsembleGrader:
 
     def cancel(self, workspace: Workspace) -> None:
         """See `gagar_env.grading.Grader`."""
-        cancel(self.graders, workspace)
+        cancel(self.graders, workspace, self._cancelled)
 
     def _agreement(self, placed: Sequence[Mapping[str, float]]) -> float:
         if len(placed) < 2:
@@ -99,3 +103,14 @@ class EnsembleGrader:
 def _reasons(verdicts: Sequence[Verdict], passing: Sequence[str]) -> dict[str, str]:
     found = {label: [f"{v.grader}: {v.reasons[label]}" for v in verdicts if v.reasons.get(label)] for label in passing}
     return {label: "; ".join(lines) for label, lines in found.items() if lines}
+
+
+def _marks(verdicts: Sequence[Verdict]) -> dict[str, dict[int, TurnMark]]:
+    """Where the graders that mark a turn agree on it."""
+    said: dict[str, dict[int, set[TurnMark]]] = {}
+    for verdict in verdicts:
+        for label, marks in verdict.turn_marks.items():
+            for turn, mark in marks.items():
+                said.setdefault(label, {}).setdefault(turn, set()).add(mark)
+    agreed = {label: {turn: min(m) for turn, m in sorted(t.items()) if len(m) == 1} for label, t in said.items()}
+    return {label: marks for label, marks in agreed.items() if marks}

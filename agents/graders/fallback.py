@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gagar_env.agents.graders.cancelled import Cancelled
 from gagar_env.agents.graders.members import ask, cancel, check_members, ranked, record_of, why_not
 from gagar_env.grading import Grader, Usage, Verdict, VerdictOutcome
 from gagar_env.workspace import Workspace
@@ -26,6 +27,7 @@ class FallbackGrader:
     """
 
     def __init__(self, first: Grader, *others: Grader) -> None:
+        self._cancelled = Cancelled()
         self.graders = check_members((first, *others))
         self.name = f"fallback({','.join(grader.name for grader in self.graders)})"
 
@@ -34,7 +36,7 @@ class FallbackGrader:
         earlier: list[Verdict] = []
         usage = Usage()
         for grader in self.graders:
-            verdict = ask(grader, workspace)
+            verdict = ask(grader, workspace, self._cancelled)
             usage = usage + verdict.usage
             if ranked(verdict):
                 return verdict.model_copy(
@@ -61,7 +63,7 @@ class FallbackGrader:
 
     def cancel(self, workspace: Workspace) -> None:
         """See `gagar_env.grading.Grader`."""
-        cancel(self.graders, workspace)
+        cancel(self.graders, workspace, self._cancelled)
 
 
 def fell_back(verdict: Verdict | None) -> bool:

@@ -22,6 +22,7 @@ from gagar_env.llm import need_llm
 from gagar_env.llm.budget import Budget, Meter
 from gagar_env.llm.quoting import Quoter, cut, talks_to_judge
 from gagar_env.llm.replies import NoJSONError, find_object, is_refusal
+from gagar_env.llm.secrets import public_url, secrets_of
 from gagar_env.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class ListwiseGrader:
         run_budget: For all groups that this grader grades, from now on.
         temperature: None for the model's own.
         seed: Of orders and labels, and for models that take one.
+        send_seed: False for models that take none.
         context_tokens: What the model can read at once.
         reply_tokens: Of that, for the answer; as much again is kept free for a second one.
         request_s: Seconds for one request.
@@ -87,6 +89,7 @@ class ListwiseGrader:
         run_budget: Budget | None = None,
         temperature: float | None = 0.0,
         seed: int = 0,
+        send_seed: bool = True,
         context_tokens: int = 32_000,
         reply_tokens: int = 2_000,
         request_s: float = 300.0,
@@ -109,9 +112,10 @@ class ListwiseGrader:
         self._settings: dict[str, Any] = {
             "grader": self.name,
             "model": model if isinstance(model, str) else model.model_name,
-            "url": base_url,
+            "url": public_url(base_url),
             "prompt": VERSION,
             "seed": seed,
+            "send_seed": send_seed,
             "orders": orders,
             "temperature": temperature,
             "context_tokens": context_tokens,
@@ -146,13 +150,13 @@ class ListwiseGrader:
             "warnings": [],
             "votes": [],
         }
-        self._loops.run(id(workspace), self._ask_all(workspace, record, meter))
+        self._loops.run(workspace, self._ask_all(workspace, record, meter))
         record["usage"] = meter.usage.model_dump()
         return votes.replay(record)
 
     def cancel(self, workspace: Workspace) -> None:
         """Stop grading this workspace at once; from any thread."""
-        self._loops.cancel(id(workspace))
+        self._loops.cancel(workspace)
 
     async def _ask_all(self, workspace: Workspace, record: dict[str, Any], meter: Meter) -> None:
         seed = f"listwise {record['seed']} {workspace.seed} {workspace.task.id}"
@@ -190,7 +194,7 @@ class ListwiseGrader:
             async with asyncio.timeout(meter.left_s()), model:
                 await self._score(model, workspace, record, vote)
         except Exception as error:
-            kind, line = failure_of(error)
+            kind, line = failure_of(error, secrets_of(self._api_key, self._base_url))
             if isinstance(error, NoJSONError):
                 kind = FailureKind.MALFORMED
             if kind is FailureKind.TIMEOUT and not str(error):
@@ -221,7 +225,9 @@ class ListwiseGrader:
         system = instructions(quoter.token, list(labels))
         asked = question(workspace, labels, quoter, room - len(json.dumps(system)))
         vote["prompt_hash"] = hashlib.sha256(f"{system}\n{asked}".encode()).hexdigest()
-        settings = ModelSettings(seed=vote["seed"], max_tokens=record["reply_tokens"])
+        settings = ModelSettings(max_tokens=record["reply_tokens"])
+        if record["send_seed"]:
+            settings["seed"] = vote["seed"]
         if record["temperature"] is not None:
             settings["temperature"] = record["temperature"]
         messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system), UserPromptPart(asked)])]

@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from gagar_env.agents.graders.cancelled import WHY, Cancelled
 from gagar_env.errors import GradingError
-from gagar_env.grading import Grader, Usage, Verdict, VerdictOutcome, check_turn_marks, check_verdict
+from gagar_env.grading import FailureKind, Grader, Usage, Verdict, VerdictOutcome, check_turn_marks, check_verdict
 from gagar_env.workspace import Workspace
 
 
@@ -25,8 +26,13 @@ def check_members(graders: Sequence[Grader]) -> tuple[Grader, ...]:
     return tuple(graders)
 
 
-def ask(grader: Grader, workspace: Workspace) -> Verdict:
-    """Its verdict; a `failed` one if it raises, or if what it gives is no ranking of the passing candidates."""
+def ask(grader: Grader, workspace: Workspace, cancelled: Cancelled) -> Verdict:
+    """Its verdict; a `failed` one if it raises, or if what it gives is no ranking of the passing candidates.
+
+    A workspace that nobody waits for is not given to it.
+    """
+    if workspace in cancelled:
+        return Verdict(grader=str(grader.name), outcome=VerdictOutcome.FAILED, error=WHY, failure=FailureKind.CANCELLED)
     started = time.monotonic()
     usage = Usage()
     try:
@@ -58,8 +64,9 @@ def record_of(verdict: Verdict) -> dict[str, Any]:
     return verdict.model_dump(mode="json", exclude={"schema_version"}, exclude_defaults=True)
 
 
-def cancel(graders: Sequence[Grader], workspace: Workspace) -> None:
-    """Tell those that can be told that nobody waits any more."""
+def cancel(graders: Sequence[Grader], workspace: Workspace, cancelled: Cancelled) -> None:
+    """Ask no further one, and tell those that can be told that nobody waits any more."""
+    cancelled.mark(workspace)
     for grader in graders:
         if callable(stop := getattr(grader, "cancel", None)):
             stop(workspace)

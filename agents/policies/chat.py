@@ -63,7 +63,8 @@ class ChatPolicy:
         system_prompt: None for one that fits the format of actions; empty for none.
         seed: None sends no seeds: some endpoints take none.
         budget: Limits for all episodes together, or a meter that is shared with others. When it is spent, episodes end
-            with status `policy_limit`. Prices are not known here.
+            with status `policy_limit`; its seconds end a request in flight, too. Failed tries count as requests.
+            Prices are not known here.
         extra_body: Further fields of each request, as the endpoint names them.
 
     Attributes:
@@ -143,18 +144,22 @@ class ChatPolicy:
         for last in (False, True):
             messages = history.messages()
             try:
-                self.meter.check(history.estimate())
-            except (OverBudgetError, TimeoutError) as error:
-                self.count(over_budget=1)
-                raise PolicyLimitError(str(error)) from error
-            try:
-                reply = self.client.ask(messages, **{**self._request, **request})
+                reply = self.client.ask(
+                    messages,
+                    left_s=self.meter.left_s(),
+                    before=lambda: self.meter.check(history.estimate()),
+                    failed=lambda: self.meter.add(Usage(calls=1, failed_calls=1)),
+                    **{**self._request, **request},
+                )
             except PromptTooLongError as error:
                 self.count(overflowed=1)
                 if last:
                     raise PolicyLimitError(f"the context is full: {error}") from error
                 history.shrink()
                 continue
+            except (OverBudgetError, TimeoutError) as error:
+                self.count(over_budget=1)
+                raise PolicyLimitError(str(error)) from error
             usage = usage_of(reply, history)
             history.measured(reply.prompt_tokens)
             self.meter.add(Usage(calls=1, **usage._asdict()))

@@ -7,10 +7,12 @@ import random
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gagar_env.agents.policies.chat_history import Message
+from gagar_env.agents.policies.chat_wire import NoCompletionError, OutOfTimeError, complete
 from gagar_env.errors import MissingDependencyError, ModelError, PromptTooLongError
 
 if TYPE_CHECKING:
@@ -104,28 +106,50 @@ class ChatClient:
         if client is not None:
             client.close()
 
-    def ask(self, messages: list[Message], **request: Any) -> Reply:
+    def ask(
+        self,
+        messages: list[Message],
+        *,
+        left_s: float | None = None,
+        before: Callable[[], None] | None = None,
+        failed: Callable[[], None] | None = None,
+        **request: Any,
+    ) -> Reply:
         """One answer.
+
+        Args:
+            messages: What was said so far.
+            left_s: Seconds for it, if that is less than `deadline_s`.
+            before: Called before each try; what it raises ends it.
+            failed: Called after each try that brought no reply.
+            request: Further fields.
 
         Raises:
             PromptTooLongError: If the prompt is too long.
             ModelError: One line, if there is no answer within tries and deadline.
+            TimeoutError: If `left_s` is over, or would be before another try.
             MissingDependencyError: Without the extra `llm`.
         """
         client, closed = self._client()
-        ends_at = time.monotonic() + self._deadline_s
+        limit_s = self._deadline_s if left_s is None else min(left_s, self._deadline_s)
+        ends_at = time.monotonic() + limit_s
         for attempt in range(self._retries + 1):
+            if before is not None:
+                before()
             try:
                 left = max(0.01, ends_at - time.monotonic())
-                asked: Any = messages  # the library has a type for each role
-                return _read(client.chat.completions.create(messages=asked, timeout=left, **request))
+                return _read(complete(client, left, {"messages": messages, **request}))
             except Exception as error:
                 fault = self._fault(error)
-                wait_s = _wait_s(error, attempt)
+                late = isinstance(error, OutOfTimeError) or time.monotonic() >= ends_at
+                wait_s = None if late else _wait_s(error, attempt)
+            if failed is not None:
+                failed()
+            if late or (wait_s is not None and time.monotonic() + wait_s >= ends_at and attempt < self._retries):
+                kind = ModelError if limit_s == self._deadline_s else TimeoutError
+                raise kind(f"no answer in {round(limit_s, 2):g} seconds: {fault}")
             if wait_s is None or attempt == self._retries:
                 raise fault
-            if time.monotonic() + wait_s >= ends_at:
-                raise ModelError(f"no answer in {self._deadline_s:g} seconds: {fault}")
             with self._lock:
                 self.retried += 1
             if closed.wait(wait_s):
@@ -188,7 +212,7 @@ def _wait_s(error: Exception, attempt: int) -> float | None:
             return min(max(0.0, float(hint)), 3600.0)
         except ValueError:
             pass
-    elif not isinstance(error, (openai.APIConnectionError, openai.APIResponseValidationError, _NoCompletionError)):
+    elif not isinstance(error, (openai.APIConnectionError, openai.APIResponseValidationError, NoCompletionError)):
         return None
     return min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0**attempt) * random.uniform(0.5, 1.0)
 
@@ -198,14 +222,8 @@ def _overflows(error: Exception) -> bool:
     return "context_length" in str(code) or bool(_OVERFLOW.search(str(error)))
 
 
-class _NoCompletionError(Exception):
-    """The endpoint answered something else."""
-
-
 def _read(completion: Any) -> Reply:
-    choices = getattr(completion, "choices", None)
-    if not isinstance(choices, list):
-        raise _NoCompletionError(f"the reply is no chat completion: {str(completion)[:100]}")
+    choices = completion.choices
     usage = getattr(completion, "usage", None)
     prompt, written = (_count(getattr(usage, name, 0)) for name in ("prompt_tokens", "completion_tokens"))
     message = getattr(choices[0], "message", None) if choices else None

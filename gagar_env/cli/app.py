@@ -8,7 +8,23 @@ from typing import Annotated
 
 import typer
 
-from gagar_env.cli.options import AsJson, GroupSize, Repo, Sandbox, Seed, Sessions, TaskFile
+from gagar_env.cli.options import (
+    AsJson,
+    BudgetTokens,
+    BudgetUsd,
+    GraderNoSeed,
+    GraderOrders,
+    GraderRubric,
+    GraderTemperature,
+    GroupSize,
+    NoSeed,
+    Repo,
+    Sandbox,
+    Seed,
+    Sessions,
+    TaskFile,
+    Temperature,
+)
 from gagar_env.cli.subcommands import grader_app, images_app, tasks_app
 
 DEMO_TASK = "cron-month-end"
@@ -75,7 +91,8 @@ def run(
     model_url: Annotated[
         str, typer.Option(help="For --policy chat: an OpenAI-compatible endpoint; default OpenAI's.")
     ] = "",
-    temperature: Annotated[float | None, typer.Option(min=0.0, help="For --policy chat; default 1.")] = None,
+    temperature: Temperature = "",
+    no_seed: NoSeed = False,
     context_tokens: Annotated[
         int | None, typer.Option(min=1, help="For --policy chat: what the model can read and write; default 32768.")
     ] = None,
@@ -92,6 +109,12 @@ def run(
     ] = "",
     grader_fallback: Annotated[str, typer.Option(help="Ranks where --grader fails: rule, say.")] = "",
     grader_sessions: Sessions = False,
+    grader_temperature: GraderTemperature = "",
+    grader_no_seed: GraderNoSeed = False,
+    grader_orders: GraderOrders = None,
+    grader_rubric: GraderRubric = None,
+    budget_tokens: BudgetTokens = None,
+    budget_usd: BudgetUsd = None,
     tasks: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
     task_file: TaskFile = None,
     repo: Repo = None,
@@ -116,6 +139,7 @@ def run(
                 model=model,
                 model_url=model_url,
                 temperature=temperature,
+                no_seed=no_seed,
                 context_tokens=context_tokens,
                 native_tools=native_tools,
                 grader=grader,
@@ -124,6 +148,12 @@ def run(
                 grader_output=grader_output,
                 grader_fallback=grader_fallback,
                 grader_sessions=grader_sessions,
+                grader_temperature=grader_temperature,
+                grader_no_seed=grader_no_seed,
+                grader_orders=grader_orders,
+                grader_rubric=grader_rubric,
+                budget_tokens=budget_tokens,
+                budget_usd=budget_usd,
             ),
             sandbox=sandbox,
             flags=flags,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,12 +14,15 @@ from gagar_env.agents.graders import WITH_A_MODEL, FallbackGrader, get_grader
 from gagar_env.agents.graders.fallback import fell_back
 from gagar_env.agents.policies import ChatPolicy, get_policy
 from gagar_env.agents.policies.chat_client import ChatClient, open_client
+from gagar_env.agents.policies.chat_wire import OutOfTimeError, within
 from gagar_env.cli.output import counted
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError
-from gagar_env.grading import Grader, Usage
+from gagar_env.grading import Grader, Usage, ranked_record
 from gagar_env.group import GroupResult
+from gagar_env.llm.budget import Budget
 from gagar_env.rollout import Policy
+from gagar_env.totals import grading_totals
 
 _PATIENCE_S = 30.0
 
@@ -31,7 +35,8 @@ class Actors:
     replay: Path | None = None
     model: str = ""
     model_url: str = ""
-    temperature: float | None = None
+    temperature: str = ""
+    no_seed: bool = False
     context_tokens: int | None = None
     native_tools: bool = False
     grader: str = "rule"
@@ -40,6 +45,12 @@ class Actors:
     grader_output: str = ""
     grader_fallback: str = ""
     grader_sessions: bool = False
+    grader_temperature: str = ""
+    grader_no_seed: bool = False
+    grader_orders: int | None = None
+    grader_rubric: Path | None = None
+    budget_tokens: int | None = None
+    budget_usd: float | None = None
 
 
 def make_policy(actors: Actors) -> Policy:
@@ -50,15 +61,19 @@ def make_policy(actors: Actors) -> Policy:
     """
     options: dict[str, Any] = {
         "base_url": actors.model_url,
-        "temperature": actors.temperature,
         "context_tokens": actors.context_tokens,
         "native_tools": actors.native_tools,
     }
     options = {name: value for name, value in options.items() if value not in (None, "", False)}
+    if actors.temperature:
+        options["temperature"] = _temperature("--temperature", actors.temperature)
+    if actors.no_seed:
+        options["seed"] = None
     if actors.policy == "chat" and not actors.model:
         raise GagarError("--policy chat needs --model, and --model-url if it is not one of OpenAI's")
     if actors.policy != "chat" and (actors.model or options):
-        flag = "--model" if actors.model else f"--{next(iter(options)).replace('base', 'model').replace('_', '-')}"
+        first = {"base_url": "model-url", "seed": "no-seed"}.get(name := next(iter(options), "model"), name)
+        flag = "--model" if actors.model else f"--{first.replace('_', '-')}"
         raise GagarError(f"{flag} is for --policy chat, not for --policy {actors.policy}")
     _find_yours(actors.policy)
     try:
@@ -83,11 +98,16 @@ def make_grader(actors: Actors) -> Grader | None:
     names = [actors.grader, *([actors.grader_fallback] if actors.grader_fallback else [])]
     if (actors.grader_model or actors.grader_url) and not set(names) & set(WITH_A_MODEL):
         raise GagarError(f"--grader-model is for --grader {' or '.join(WITH_A_MODEL)}, not for --grader {names[0]}")
+    if (extra := _of_models(actors)) and not set(names) & set(WITH_A_MODEL):
+        raise GagarError(f"{extra[0]} is for --grader {' or '.join(WITH_A_MODEL)}, not for --grader {names[0]}")
+    if actors.grader_rubric is not None and "agentic" not in names:
+        raise GagarError("--grader-rubric is for --grader agentic")
     if actors.grader_output and "agentic" not in names:
         raise GagarError("--grader-output is for --grader agentic")
     if actors.grader_sessions and "agentic" not in names:
         raise GagarError("--grader-sessions is for --grader agentic: no other has conversations")
-    graders = [_grader(name, actors) for name in names]
+    asking = sum(name in WITH_A_MODEL for name in names)
+    graders = [_grader(name, actors, asking) for name in names]
     first = graders[0]
     if len(graders) == 1:
         return first
@@ -96,7 +116,31 @@ def make_grader(actors: Actors) -> Grader | None:
     return FallbackGrader(first, graders[1])
 
 
-def _grader(name: str, actors: Actors) -> Grader | None:
+def _of_models(actors: Actors) -> list[str]:
+    """The flags that were given and are for graders with a model."""
+    given = {
+        "--grader-temperature": actors.grader_temperature or None,
+        "--grader-no-seed": actors.grader_no_seed or None,
+        "--grader-orders": actors.grader_orders,
+        "--budget-tokens": actors.budget_tokens,
+        "--budget-usd": actors.budget_usd,
+    }
+    return [flag for flag, value in given.items() if value is not None]
+
+
+def _temperature(flag: str, value: str) -> float | None:
+    if value.casefold() == "none":
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < math.inf:
+        raise GagarError(f"{flag} {value}: give a number of at least 0, or none")
+    return number
+
+
+def _grader(name: str, actors: Actors, asking: int) -> Grader | None:
     options: dict[str, Any] = {}
     if name in WITH_A_MODEL:
         if not actors.grader_model:
@@ -104,6 +148,20 @@ def _grader(name: str, actors: Actors) -> Grader | None:
                 f"--grader {name} needs --grader-model, and --grader-url if it is not provider:name of pydantic-ai"
             )
         options = {"model": actors.grader_model, "base_url": actors.grader_url}
+        if actors.budget_tokens is not None or actors.budget_usd is not None:
+            try:
+                budget = Budget(tokens=actors.budget_tokens, usd=actors.budget_usd)
+            except ValueError as error:
+                raise GagarError(f"--budget-usd: {error}") from error
+            options["run_budget"] = budget.share(asking)
+        if actors.grader_temperature:
+            options["temperature"] = _temperature("--grader-temperature", actors.grader_temperature)
+        if actors.grader_no_seed:
+            options["send_seed"] = False
+        if actors.grader_orders is not None:
+            options["orders"] = actors.grader_orders
+        if actors.grader_rubric is not None and name == "agentic":
+            options["rubric"] = actors.grader_rubric
         if actors.grader_output and name == "agentic":
             options["output"] = actors.grader_output
         if actors.grader_sessions and name == "agentic":
@@ -140,8 +198,14 @@ def probe(flag: str, model: str, base_url: str) -> None:
             import openai  # late: it is an extra, and `open_client` says so
 
             try:
-                known = [entry.id for entry in plain.models.list(timeout=_PATIENCE_S).data or ()]
-            except (openai.AuthenticationError, openai.PermissionDeniedError, openai.APIConnectionError) as error:
+                listed = within(_PATIENCE_S, lambda: plain.models.list(timeout=_PATIENCE_S))
+                known = [entry.id for entry in listed.data or ()]
+            except (
+                openai.AuthenticationError,
+                openai.PermissionDeniedError,
+                openai.APIConnectionError,
+                OutOfTimeError,
+            ) as error:
                 raise GagarError(client.one_line(error)) from error
             except Exception:  # many have no such list
                 known = []
@@ -178,6 +242,7 @@ def grading_json(result: GroupResult) -> dict[str, Any] | None:
         "plain_because": result.fallback,
         "fell_back": fell_back(verdict),
         "cached": verdict.cached,
+        "length_tau": ranked_record(verdict.record).get("result", {}).get("length_tau"),
     }
 
 
@@ -201,6 +266,8 @@ def spent_lines(results: Sequence[GroupResult], acted: Counter[str], policy: Pol
         extra += [f"{counted(cached, 'verdict')} from the cache"] if cached else []
         asked = _tokens(usage.prompt_tokens, usage.completion_tokens, extra)
         lines.append(f"{verdicts[0].grader}: {counted(usage.calls, 'call')}, {asked}")
+    if (tau := grading_totals(results).length_tau) is not None:
+        lines.append(f"rank and length of patches: tau {tau:+.2f}; above 0, longer ones were ranked better")
     return lines
 
 

@@ -23,3 +23,24 @@ Sessions = Annotated[
     bool,
     typer.Option("--grader-sessions", help="Record the conversations of --grader agentic, for `gagar grader export`."),
 ]
+Temperature = Annotated[
+    str, typer.Option("--temperature", help="For --policy chat: a number, or none to send none; default 1.")
+]
+NoSeed = Annotated[bool, typer.Option("--no-seed", help="For --policy chat: send no seeds.")]
+GraderNoSeed = Annotated[bool, typer.Option("--grader-no-seed", help="Send a grader's model no seeds.")]
+GraderTemperature = Annotated[
+    str, typer.Option("--grader-temperature", help="Of a grader's model: a number, or none to send none; default 0.")
+]
+GraderOrders = Annotated[
+    int | None, typer.Option("--grader-orders", min=1, help="Most votes of a grader's model on one group.")
+]
+GraderRubric = Annotated[
+    Path | None, typer.Option("--grader-rubric", help="For --grader agentic: a file that says what is good.")
+]
+BudgetTokens = Annotated[
+    int | None,
+    typer.Option("--budget-tokens", min=1, help="Of the grader's model over the whole run; then advantages are plain."),
+]
+BudgetUsd = Annotated[
+    float | None, typer.Option("--budget-usd", min=0.0, help="The same in USD, where the price of the model is known.")
+]

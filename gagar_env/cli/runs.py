@@ -24,6 +24,7 @@ from gagar_env.rollout import Policy, run_group
 from gagar_env.sandbox import choose_kind
 from gagar_env.store import RunFolder
 from gagar_env.tasks.task import Task
+from gagar_env.totals import GradingTotals, grading_totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +110,21 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
     if not tally.results:
         task_id, why = next(iter(tally.broken.items()))
         raise why if task_id in str(why) else TaskError(f"task {task_id}: {why}")
+    totals = grading_totals(tally.results)
     if as_json:
         print_json(tally.shown)
     else:
-        _print(tally, policy, ", ".join(sorted(kinds)), folder)
+        _print(tally, totals, policy, ", ".join(sorted(kinds)), folder)
+    if totals.all_failed:
+        first = one_line(next(result.fallback for result in tally.results if result.fallback))
+        _warn(f"the grader failed on every group; advantages are the plain ones: {first}")
     for task_id, why in tally.broken.items():
-        errors.print(
-            f"gagar: task {task_id} is left out: {why}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        _warn(f"task {task_id} is left out: {why}")
     return not tally.broken and any(any(result.valid) for result in tally.results)
+
+
+def _warn(line: str) -> None:
+    errors.print(f"gagar: {line}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _folder(path: Path) -> RunFolder:
@@ -127,7 +134,7 @@ def _folder(path: Path) -> RunFolder:
         raise GagarError(f"--out {path}: cannot be written: {error.strerror}") from error
 
 
-def _print(tally: _Tally, policy: Policy, kinds: str, folder: RunFolder | None) -> None:
+def _print(tally: _Tally, totals: GradingTotals, policy: Policy, kinds: str, folder: RunFolder | None) -> None:
     console.print(_table(tally.results))
     reasons = Counter(result.reason.value for result in tally.results)
     reasons["without the ranking that was wanted"] = sum(bool(result.fallback) for result in tally.results)
@@ -136,7 +143,7 @@ def _print(tally: _Tally, policy: Policy, kinds: str, folder: RunFolder | None) 
     for task_id, fault in tally.faults.items():
         console.print(f"[yellow]invalid[/] {escape(f'{task_id}: {one_line(fault)}')}", highlight=False)
     plain = Counter((result.task_id, result.fallback) for result in tally.results if result.fallback)
-    for (task_id, why), number in plain.items():
+    for (task_id, why), number in () if totals.all_failed else plain.items():
         times = f" ({number} groups)" if number > 1 else ""
         console.print(f"[yellow]plain[/] {escape(f'{task_id}{times}: {one_line(why)}')}", highlight=False)
     for line in spent_lines(tally.results, tally.acted, policy):

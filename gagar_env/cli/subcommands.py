@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from gagar_env.cli.options import AsJson, Repo, Sandbox, Sessions, TaskFile
+from gagar_env.cli.options import (
+    AsJson,
+    BudgetTokens,
+    BudgetUsd,
+    GraderNoSeed,
+    GraderOrders,
+    GraderRubric,
+    GraderTemperature,
+    Repo,
+    Sandbox,
+    Sessions,
+    TaskFile,
+)
 
 EVAL_GROUPS = 36
 
@@ -84,6 +96,12 @@ def grader_eval(
     deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one grading; default: no limit.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Groups at one time.")] = 2,
     grader_sessions: Sessions = False,
+    grader_temperature: GraderTemperature = "",
+    grader_no_seed: GraderNoSeed = False,
+    grader_orders: GraderOrders = None,
+    grader_rubric: GraderRubric = None,
+    budget_tokens: BudgetTokens = None,
+    budget_usd: BudgetUsd = None,
     out: Annotated[Path | None, typer.Option(help="Write every grading into this file, as JSONL.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -97,6 +115,12 @@ def grader_eval(
         grader_url=grader_url,
         grader_output=grader_output,
         grader_sessions=grader_sessions,
+        grader_temperature=grader_temperature,
+        grader_no_seed=grader_no_seed,
+        grader_orders=grader_orders,
+        grader_rubric=grader_rubric,
+        budget_tokens=budget_tokens,
+        budget_usd=budget_usd,
     )
     settings = graders.EvalSettings(
         actors=actors,

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gagar_env.errors import GradingError
 from gagar_env.grader_eval.records import Grading
+from gagar_env.grading import ranked_record
 from gagar_env.group_result import GroupResult
 
 
@@ -132,7 +133,7 @@ def _agreeing(result: GroupResult) -> tuple[list[tuple[int, Vote]], str]:
     if result.verdict is None or not result.graded:
         return [], "there is no ranking"
     try:
-        votes = [Vote.model_validate(vote) for vote in result.verdict.record.get("votes", ())]
+        votes = [Vote.model_validate(vote) for vote in ranked_record(result.verdict.record).get("votes", ())]
     except ValidationError:
         votes = []
     good = [(number, vote) for number, vote in enumerate(votes) if not vote.failure and vote.tiers]

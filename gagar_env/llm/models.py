@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterable
 
 from pydantic_ai.exceptions import (
     ContentFilterError,
@@ -18,9 +19,10 @@ from pydantic_ai.exceptions import (
     ModelRequestTimeout,
     ModelTimeoutError,
     UnexpectedModelBehavior,
+    UsageLimitExceeded,
     UserError,
 )
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
@@ -28,12 +30,15 @@ from pydantic_ai.settings import ModelSettings
 from gagar_env.errors import GradingError, MissingDependencyError, ModelError, PromptTooLongError
 from gagar_env.grading import FailureKind, Usage
 from gagar_env.llm.budget import Meter, OverBudgetError
+from gagar_env.llm.estimates import CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN
+from gagar_env.llm.estimates import prompt_tokens
+from gagar_env.llm.secrets import redact, secrets_of
 
-CHARACTERS_PER_TOKEN = 3
-"""For estimates before a request; code has three to four."""
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 FIRST_WAIT_S = 0.5
 _MOST_WAIT_S = 60.0
+MOST_ASKED_S = 300.0
+"""A provider that asks for a longer wait is given up."""
 
 
 class RefusedError(ModelError):
@@ -61,7 +66,8 @@ def connect(
         api_key: For it; by default `OPENAI_API_KEY`, if the endpoint needs one.
         meter: What is spent counts here, and is limited by it.
         attempts: At most so many for one request: too many requests, server errors and broken connections are tried
-            again after a wait that grows and is drawn, or as long as the provider asks for, within the deadline.
+            again after a wait that grows and is drawn, or as long as the provider asks for, if that
+            is within the deadline and five minutes.
         request_s: Seconds for one attempt.
         context_tokens: A prompt that is longer, by estimate, is not sent.
 
@@ -113,16 +119,14 @@ class Metered(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """One reply, after as many attempts as it takes."""
-        prompt_tokens = len(ModelMessagesTypeAdapter.dump_json(messages)) // CHARACTERS_PER_TOKEN
-        if self._context_tokens is not None and prompt_tokens > self._context_tokens:
-            raise PromptTooLongError(
-                f"a prompt of about {prompt_tokens} tokens is over the context of {self._context_tokens}"
-            )
+        length = prompt_tokens(messages)
+        if self._context_tokens is not None and length > self._context_tokens:
+            raise PromptTooLongError(f"a prompt of about {length} tokens is over the context of {self._context_tokens}")
         settings = ModelSettings(**(model_settings or {}))
         if "max_retries" not in self.wrapped.unsupported_settings:
             settings["max_retries"] = 0  # the retries are here, where they are counted
         for attempt in range(1, self._attempts + 1):
-            self._meter.check(prompt_tokens)
+            self._meter.check(length)
             try:
                 async with asyncio.timeout(self._request_s):
                     response = await self.wrapped.request(messages, settings, model_request_parameters)
@@ -145,6 +149,8 @@ class Metered(WrapperModel):
         if attempt >= self._attempts or not _is_transient(error):
             return None
         asked = getattr(error, "retry_after", None)
+        if asked is not None and float(asked) > MOST_ASKED_S:
+            return None
         backoff = min(_MOST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
         wait_s = backoff if asked is None else float(asked) + backoff * 0.1
         left_s = self._meter.left_s()
@@ -177,19 +183,25 @@ def _usage(response: ModelResponse) -> Usage:
     )
 
 
-def failure_of(error: BaseException) -> tuple[FailureKind, str]:
-    """What kind of failure an exception of a model's run is, and one line about it."""
+def failure_of(error: BaseException, secrets: Iterable[str] | None = None) -> tuple[FailureKind, str]:
+    """What kind of failure an exception of a model's run is, and one line about it.
+
+    Args:
+        error: The exception.
+        secrets: What the line must not hold; None for the keys of the environment.
+    """
+    hidden = secrets_of() if secrets is None else tuple(secrets)
     seen: BaseException | None = error
     while seen is not None:
         if (kind := _kind(seen)) is not None:
-            return kind, _line(seen)
+            return kind, _line(seen, hidden)
         seen = seen.__cause__ or seen.__context__
-    return FailureKind.ERROR, _line(error)
+    return FailureKind.ERROR, _line(error, hidden)
 
 
 def _kind(error: BaseException) -> FailureKind | None:
     match error:
-        case OverBudgetError():
+        case OverBudgetError() | UsageLimitExceeded():
             return FailureKind.BUDGET
         case RefusedError() | ContentFilterError():
             return FailureKind.REFUSED
@@ -210,6 +222,6 @@ def _kind(error: BaseException) -> FailureKind | None:
     return None
 
 
-def _line(error: BaseException, most: int = 300) -> str:
-    said = " ".join(str(error).split()) or type(error).__name__
+def _line(error: BaseException, secrets: Iterable[str] = (), most: int = 300) -> str:
+    said = redact(" ".join(str(error).split()), secrets) or type(error).__name__
     return said if len(said) <= most else f"{said[:most]}..."

@@ -8,7 +8,7 @@ import time
 import gymnasium as gym
 import numpy as np
 import pytest
-from chat_server import cut, error, filtered, overflow, refusal, replies, reset, slow, text, tool_call, tool_calls
+from chat_server import cut, drip, error, filtered, overflow, refusal, replies, reset, slow, text, tool_call, tool_calls
 from gymnasium.vector import AutoresetMode
 
 from gagar_env.actions import BadAction, RunCommand, Submit, get_format
@@ -194,8 +194,10 @@ def test_broken_connections_are_tried_again(chat_server, actor, fault):
         (error(429, "no money", code="insufficient_quota"), {}, 1, "no money"),
         (error(401, f"wrong key {KEY}"), {}, 1, r"wrong key \*\*\*"),
         (error(404, "no such model"), {}, 1, "no such model"),
-        (slow(60), {"deadline_s": 0.3, "retries": 0}, 1, "APITimeoutError"),
+        (slow(60), {"deadline_s": 0.3, "retries": 0}, 1, "no answer in 0.3 seconds"),
         (slow(60), {"deadline_s": 0.3}, 1, "no answer in 0.3 seconds"),
+        (drip("body"), {"deadline_s": 0.3}, 1, "no answer in 0.3 seconds"),
+        (drip("headers"), {"deadline_s": 0.3}, 1, "no answer in 0.3 seconds"),
     ],
 )
 def test_what_does_not_answer_is_one_line(chat_server, actor, reply, options, asked, words):
@@ -318,6 +320,23 @@ def test_a_spent_budget_ends_the_episodes(chat_server, policy, tiny_task, best_k
     assert made.meter.usage.calls == 2
     assert made.counts["over_budget"] == 2
     assert "requests of the policy" in episodes[0].error
+
+
+@pytest.mark.parametrize("reply", [slow(60), drip(), error(429, retry_after=60)])
+def test_the_seconds_of_a_budget_end_a_request_in_flight(chat_server, actor, reply):
+    chat_server.script = replies(reply)
+    with pytest.raises(PolicyLimitError, match="no answer in"):
+        actor(budget=Budget(seconds=0.5)).act("issue")
+    assert len(chat_server.requests) == 1
+
+
+def test_tries_that_fail_count_against_a_budget(chat_server, policy, tiny_task):
+    chat_server.script = replies(error(500, retry_after=0))
+    made = policy(budget=Budget(turns=3), retries=5)
+    with pytest.raises(PolicyLimitError, match="3 requests of the policy"):
+        made.start(task=tiny_task, actions=get_format("bash"), seed=0).act("issue")
+    assert len(chat_server.requests) == 3
+    assert (made.meter.usage.calls, made.meter.usage.failed_calls) == (3, 3)
 
 
 def test_tokens_of_the_model_can_be_what_is_preserved(chat_server, policy, tiny_task, best_kind):

@@ -118,3 +118,12 @@ def test_what_is_no_ensemble():
     for weights in ([1], [1, 0], [1, float("inf")], [1, float("nan")]):
         with pytest.raises(ValueError, match="weights"):
             EnsembleGrader([Raises(), Raises()], weights)
+
+
+def test_marks_of_turns_on_which_those_that_mark_them_agree(workspace):
+    a, b = workspace.passing[:2]
+    one = Says("one", [0], [1], [2], turn_marks={a: {1: "useful", 2: "wasted"}})
+    two = Says("two", [0], [1], [2], turn_marks={a: {1: "harmful", 2: "wasted"}, b: {1: "useful"}})
+    failed = Says("failed", turn_marks={b: {1: "harmful"}})
+    verdict = EnsembleGrader([one, two, failed]).grade(workspace)
+    assert verdict.turn_marks == {a: {2: "wasted"}, b: {1: "useful"}}

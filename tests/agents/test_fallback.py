@@ -1,10 +1,13 @@
 import pytest
 from chat_server import replies, text
+from judging import by_size
 
-from gagar_env.agents.graders import FallbackGrader, ListwiseGrader, RuleGrader
+from gagar_env.agents.graders import AgenticGrader, FallbackGrader, ListwiseGrader, RuleGrader
+from gagar_env.agents.graders.agentic.votes import replay
 from gagar_env.agents.graders.fallback import fell_back
 from gagar_env.grading import Usage, Verdict, VerdictOutcome
 from gagar_env.group import grade_group
+from gagar_env.totals import grading_totals
 
 
 class Says:
@@ -81,3 +84,13 @@ def test_rules_behind_a_model(bench, chat_server):
 def test_what_is_no_grader():
     with pytest.raises(TypeError, match="got str"):
         FallbackGrader(RuleGrader(), "rule")
+
+
+def test_the_record_of_the_one_that_ranked_is_found_in_that_of_the_chain(bench, chat_server):
+    chat_server.script = lambda request, number: by_size(request)
+    judge = AgenticGrader("scripted", base_url=chat_server.url, cache=False, sandbox="none")
+    chain = FallbackGrader(FallbackGrader(judge, RuleGrader()), RuleGrader())
+    result = grade_group(bench.group(), chain, task=bench.task)
+    again = replay(result.verdict.record)
+    assert (again.tiers, again.confidence) == (result.verdict.tiers, result.verdict.confidence)
+    assert grading_totals([result]).length_tau < 0

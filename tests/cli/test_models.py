@@ -56,13 +56,15 @@ def judged(chat_server, run, *more):
     """A run whose judge never answers."""
     chat_server.script = act_and_judge
     judge = ("--grader", "listwise", "--grader-model", "judge", "--grader-url", chat_server.url)
-    return run(*judge, *more, task="ledger-rounding", size=4).stdout
+    return run(*judge, *more, task="ledger-rounding", size=4)
 
 
 def test_a_judge_that_fails_leaves_the_plain_advantages_and_says_so(chat_server, run, tmp_path):
-    said = judged(chat_server, run, "--out", tmp_path / "run")
+    done = judged(chat_server, run, "--out", tmp_path / "run")
+    said = done.stdout
     assert "1 kept, 1 without the ranking that was wanted" in said
-    assert "plain ledger-rounding: malformed" in said
+    assert "the grader failed on every group; advantages are the plain ones: malformed" in done.stderr
+    assert "plain ledger" not in said
     assert "listwise: 2 calls" in said
     assert "price not known" in said
     group = json.loads((tmp_path / "run/groups.jsonl").read_text())
@@ -70,13 +72,42 @@ def test_a_judge_that_fails_leaves_the_plain_advantages_and_says_so(chat_server,
 
 
 def test_a_judge_that_fails_has_another_behind_it(chat_server, run):
-    (group,) = json.loads(judged(chat_server, run, "--grader-fallback", "rule", "--json"))
+    (group,) = json.loads(judged(chat_server, run, "--grader-fallback", "rule", "--json").stdout)
     grading = group["grading"]
     assert (grading["outcome"], grading["fell_back"], grading["plain_because"]) == ("ranked", True, "")
     assert grading["grader"] == "fallback(listwise,rule)"
     assert (grading["calls"], grading["cost_known"]) == (2, False)
     assert grading["prompt_tokens"] > 0
     assert grading["seconds"] > 0
+
+
+def test_a_judge_that_fails_is_said_beside_json_and_once(chat_server, run):
+    done = judged(chat_server, run, "--groups", 2, "--budget-tokens", 1, "--json")
+    assert len(json.loads(done.stdout)) == 2
+    assert "budget: the next request would be over the 1 tokens of this run" in done.stderr
+    assert done.stderr.count("plain ones") == 1
+    assert len(chat_server.requests) == 1  # at the start, to see whether the model is there
+
+
+def test_what_a_model_does_not_take_is_not_sent(chat_server, run):
+    chat_server.script = act_and_judge
+    chat = ("--policy", "chat", "--model", "scripted", "--model-url", chat_server.url)
+    run(*chat, "--temperature", "none", "--no-seed")
+    for grader in ("agentic", "listwise"):
+        judge = ("--grader", grader, "--grader-model", "judge", "--grader-url", chat_server.url)
+        run(*judge, "--grader-temperature", "none", "--grader-no-seed", task="ledger-rounding", size=4)
+    assert len({request["model"] for request in chat_server.requests}) == 2
+    assert not any({"temperature", "seed"} & set(request) for request in chat_server.requests)
+
+
+def test_settings_of_a_judge(chat_server, run):
+    settings = ("--grader-temperature", "none", "--grader-orders", 3)
+    judged(chat_server, run, *settings)
+    assert len(chat_server.requests) == 1 + 3 * 2  # the first sees whether the model is there
+    assert not any("temperature" in request for request in chat_server.requests)
+    chat_server.requests.clear()
+    judged(chat_server, run, "--grader-temperature", 0.3)
+    assert {request["temperature"] for request in chat_server.requests[1:]} == {0.3}
 
 
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -96,6 +127,19 @@ CHAT = ("--policy", "chat", "--model", "m")
         (("--grader", "listwise", "--grader-model", "m", "--grader-url", NOWHERE), f"--grader-model m: {NOWHERE}"),
         (("--grader", "listwise", "--grader-model", "m"), "provider:name"),
         (("--grader-model", "m"), "--grader-model is for --grader agentic or listwise"),
+        (("--model-url", NOWHERE, "--policy", "noop"), "--model-url is for --policy chat, not for --policy noop"),
+        (("--no-seed",), "--no-seed is for --policy chat"),
+        ((*CHAT, "--temperature", "hot"), "--temperature hot: give a number of at least 0, or none"),
+        (("--grader-temperature", "1"), "--grader-temperature is for --grader agentic or listwise"),
+        (("--budget-tokens", "9"), "--budget-tokens is for --grader agentic or listwise"),
+        (
+            ("--grader", "listwise", "--grader-model", "m", "--grader-rubric", "x"),
+            "--grader-rubric is for --grader agentic",
+        ),
+        (
+            ("--grader", "agentic", "--grader-model", "m", "--budget-usd", "0"),
+            "--budget-usd: budget: usd must be above 0",
+        ),
         (("--grader-output", "tool"), "--grader-output is for --grader agentic"),
         (("--grader", "none", "--grader-fallback", "rule"), "--grader-fallback"),
         (("--grader-fallback", "ruel"), "did you mean 'rule'"),

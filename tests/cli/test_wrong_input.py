@@ -78,7 +78,7 @@ def test_grader_that_raises_costs_the_ranking_only(gagar, tmp_path):
     (tmp_path / "ours.py").write_text(OURS)
     done = gagar("run", "--tasks", "ledger-rounding", "--group-size", 4, "--grader", "ours:NoVerdict")
     assert "1 kept, 1 without the ranking that was wanted" in done.stdout
-    assert "no ranking" in done.stdout
+    assert "advantages are the plain ones: RuntimeError: no ranking" in done.stderr
     assert "Traceback" not in done.stderr
 
 

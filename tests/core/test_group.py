@@ -434,3 +434,31 @@ def test_marks_of_turns_that_there_are_not_cost_the_ranking(task):
     assert result.advantages == result.advantages_before
     with pytest.raises(ValueError, match="strength must be in"):
         grade_group(group("ppf"), ByPatch(), task=task, turn_strength=1.0)
+
+
+class MarksFirst(ByPatch):
+    """Of each candidate, the first turn is useful."""
+
+    def grade(self, workspace):
+        marks = {label: {1: "useful"} for label in workspace.candidates}
+        return Verdict.model_validate({**super().grade(workspace).model_dump(), "turn_marks": marks})
+
+
+def test_marks_count_when_only_the_tokens_of_whole_episodes_are_known(task):
+    members = group("ppff", turns=4)
+    result = grade_group(members, MarksFirst(), task=task, preserve="token", tokens=[40, 80, 40, 40])
+    first, *rest = result.turn_advantages[0]
+    assert first > rest[0] == rest[-1] > 0
+    assert math.fsum(10 * each for each in (first, *rest)) == pytest.approx(40 * result.advantages[0])
+
+
+def test_the_sum_that_marks_keep_is_that_of_the_tokens_given(task):
+    members = []
+    for each in group("ppff", turns=2):
+        turns = [turn.model_copy(update={"completion_tokens": 10 * (n + 1)}) for n, turn in enumerate(each.turns)]
+        members.append(each.model_copy(update={"turns": tuple(turns)}))
+    given = [60, 90, 60, 60]  # twice and three times what the turns say: other tokens are trained, too
+    result = grade_group(members, MarksFirst(), task=task, preserve="token", tokens=given)
+    for shared, whole, n in zip(result.turn_advantages, result.advantages, given, strict=True):
+        parts = (n / 3, 2 * n / 3)
+        assert math.fsum(a * b for a, b in zip(shared, parts, strict=True)) == pytest.approx(n * whole)

@@ -130,6 +130,9 @@ def test_a_run_is_read_as_well(judged, tmp_path):
     assert read == result
     sessions = collect([read], {result.task_id: "what the task says"}).sessions
     assert {session.statement for session in sessions} == {"what the task says"}
+    record = {"ranked_by": "agentic", "earlier": [], "record": result.verdict.record}
+    chain = result.model_copy(update={"verdict": result.verdict.model_copy(update={"record": record})})
+    assert [s.messages for s in collect([chain], {}).sessions] == [s.messages for s in sessions]
 
 
 def test_what_cannot_be_used_is_one_clear_line(shop_task, best_kind, tmp_path):

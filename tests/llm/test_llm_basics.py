@@ -6,14 +6,17 @@ import json
 import pytest
 from chat_server import error, replies, text
 from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelRequest
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.usage import RequestUsage
 
 from gagar_env.errors import GradingError, MissingDependencyError
 from gagar_env.grading import FailureKind, Usage
 from gagar_env.llm import models
 from gagar_env.llm.budget import Budget, Meter, OverBudgetError
+from gagar_env.llm.estimates import prompt_tokens
 from gagar_env.llm.quoting import Quoter, cut, escape, talks_to_judge
 from gagar_env.llm.replies import NoJSONError, find_object, is_refusal
+from gagar_env.llm.secrets import public_url, redact, redact_all, secrets_of
 
 
 @pytest.mark.parametrize(
@@ -174,3 +177,32 @@ def test_what_cannot_get_better_is_not_tried_again(chat_server):
         asyncio.run(_ask(chat_server.url, Meter()))
     assert models.failure_of(caught.value)[0] is FailureKind.REJECTED
     assert len(chat_server.requests) == 1
+
+
+def test_a_wait_that_is_too_long_is_not_begun(chat_server):
+    chat_server.script = replies(error(429, retry_after=int(models.MOST_ASKED_S) + 1))
+    with pytest.raises(Exception, match="429") as caught:
+        asyncio.run(asyncio.wait_for(_ask(chat_server.url, Meter()), 10))
+    assert models.failure_of(caught.value)[0] is FailureKind.RATE_LIMIT
+    assert len(chat_server.requests) == 1
+
+
+def test_a_prompt_is_estimated_by_what_is_sent():
+    asked = ModelRequest(parts=[UserPromptPart("q" * 3_000)], instructions="i" * 6_000)
+    more = ModelRequest(parts=[ToolReturnPart("look", "r" * 300, "1")], instructions="i" * 6_000)
+    reply = ModelResponse(parts=[ToolCallPart("look", {}, "1")])
+    assert prompt_tokens([asked]) == 3_000
+    assert 3_000 + 30 * 100 <= prompt_tokens([asked, *[reply, more] * 30]) < 3_000 + 30 * 110
+    counted = ModelResponse(parts=[TextPart("t" * 30)], usage=RequestUsage(input_tokens=700, output_tokens=9_000))
+    assert prompt_tokens([asked, reply, more, counted, more]) == 700 + 110
+
+
+def test_secrets_of_an_endpoint(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "from-the-environment")
+    found = secrets_of("given-key", "https://me:pass%2Fword@host/v1?key=in-the-query&n=1")
+    assert set(found) >= {"given-key", "from-the-environment", "pass%2Fword", "pass/word", "in-the-query"}
+    assert "1" not in found
+    assert redact("a given-key and Bearer abcdefghijklmnop", found) == "a [hidden] and Bearer [hidden]"
+    assert redact_all({"given-key": [("x given-key",), 1]}, found) == {"[hidden]": [["x [hidden]"], 1]}
+    assert public_url("https://me:pass@host:8000/v1?key=a#b") == "https://host:8000/v1"
+    assert public_url("") == ""

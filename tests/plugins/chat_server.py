@@ -84,6 +84,11 @@ def reset() -> Reply:
     return {"fault": "reset"}
 
 
+def drip(part: str = "body") -> Reply:
+    """A byte now and then, without an end: of the `body`, or of the `headers`."""
+    return {"fault": f"drip {part}"}
+
+
 def slow(seconds: float, reply: Reply | None = None) -> Reply:
     """The reply comes late; with many seconds, never. The end of the server does not wait for it."""
     return {**(reply or text("late")), "after_s": seconds}
@@ -217,6 +222,12 @@ class _Handler(BaseHTTPRequestHandler):
             )
             self.wfile.flush()
             self.connection.shutdown(socket.SHUT_RDWR)
+        elif fault.startswith("drip"):
+            body = b"Content-Type: application/json\r\nContent-Length: 99999\r\n\r\n"
+            with _ignored():
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n" + (body if fault == "drip body" else b"X-Slow: "))
+                while not self.server.chat.over.wait(0.05):
+                    self.wfile.write(b" ")
         else:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()  # the server's shutdown finds it closed: a reset goes out

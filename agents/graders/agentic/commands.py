@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 
 from gagar_env.errors import GagarError, SandboxError
@@ -44,20 +47,26 @@ class CommandRunner:
         Raises:
             NoCommandsError: If it could not be run.
         """
-        sandbox: Sandbox | None = None
+        seconds = min(MAX_SECONDS, max(1.0, timeout_s))
+        once = _Once(
+            lambda: self._open(candidate),
+            lambda sandbox: sandbox.run(command, timeout_s=seconds, max_output_bytes=_MAX_OUTPUT),
+        )
         try:
-            sandbox = await asyncio.to_thread(self._open, candidate)
-            return await asyncio.to_thread(
-                sandbox.run, command, timeout_s=min(MAX_SECONDS, max(1.0, timeout_s)), max_output_bytes=_MAX_OUTPUT
-            )
+            return await asyncio.wrap_future(once.start())
+        except asyncio.CancelledError:
+            once.abandon()
+            raise
         except (GagarError, OSError) as error:
             if isinstance(error, NoCommandsError):
                 raise
             logger.warning("a judge's command on %s could not be run: %s", self._task.id, error)
             raise NoCommandsError("the command could not be run: the sandbox failed") from error
-        finally:
-            if sandbox is not None:
-                sandbox.close()  # also what ends a command that nobody waits for
+
+    def prepare(self) -> None:
+        """Provision now what the first command would; what is wrong is said then."""
+        with contextlib.suppress(NoCommandsError):  # each command says it
+            self._prepared()
 
     def _open(self, candidate: Candidate) -> Sandbox:
         kind, spec = self._prepared()
@@ -77,3 +86,60 @@ class CommandRunner:
             if self._ready is None:
                 raise NoCommandsError(self._fault)
             return self._ready
+
+
+class _Once:
+    """Opens a sandbox, runs one thing in it and closes it, in a thread that nothing has to wait for.
+
+    Opening can neither be interrupted nor be waited for by a loop that is to end at its deadline: a sandbox that opens
+    after it was abandoned is closed at once.
+    """
+
+    def __init__(self, make: Callable[[], Sandbox], use: Callable[[Sandbox], ExecResult]) -> None:
+        self._make = make
+        self._use = use
+        self._lock = threading.Lock()
+        self._sandbox: Sandbox | None = None
+        self._abandoned = False
+        self._result: Future[ExecResult] = Future()
+
+    def start(self) -> Future[ExecResult]:
+        """What will be the result, or what was raised."""
+        self._result.set_running_or_notify_cancel()
+        threading.Thread(target=self._work, name="gagar-judge-command", daemon=True).start()
+        return self._result
+
+    def abandon(self) -> None:
+        """Nobody waits any more: end the command. Does not wait either."""
+        with self._lock:
+            self._abandoned = True
+            opened = self._sandbox is not None
+        if opened:
+            threading.Thread(target=self._close, name="gagar-judge-close", daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            sandbox = self._make()
+            with self._lock:
+                self._sandbox = sandbox
+                wanted = not self._abandoned
+            try:
+                if not wanted:
+                    raise NoCommandsError("nobody waits for this command")
+                result = self._use(sandbox)
+            finally:
+                self._close()
+        except BaseException as error:
+            self._result.set_exception(error)
+        else:
+            self._result.set_result(result)
+
+    def _close(self) -> None:
+        """Once, by whichever thread comes first; closing also ends what runs."""
+        with self._lock:
+            sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None:
+            try:
+                sandbox.close()
+            except (GagarError, OSError) as error:
+                logger.warning("a judge's sandbox could not be closed: %s", error)

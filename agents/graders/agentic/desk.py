@@ -6,6 +6,7 @@ for the whole vote, so that none can crowd out the others, and all are cut in th
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any
 from gagar_env.agents.graders.agentic import looks
 from gagar_env.agents.graders.agentic.commands import CommandRunner, NoCommandsError
 from gagar_env.agents.graders.agentic.looks import LookError
+from gagar_env.errors import PromptTooLongError
 from gagar_env.llm.budget import Meter
 from gagar_env.llm.quoting import Quoter, cut, cut_line, escape
 from gagar_env.workspace import Candidate, Workspace
@@ -21,6 +23,10 @@ from gagar_env.workspace import Candidate, Workspace
 BASE = "base"
 _MOST_AT_ONCE = 12_000
 _MAX_NAMES = 160
+_LEAST = 1_000
+"""Characters of a candidate below which a judge would rank what it has not seen."""
+_LEAST_AT_ONCE = 200
+_COMMANDS_AT_ONCE = 2
 _MAX_HITS = 50
 _MARK = 50
 """Length of the line that says how much is missing."""
@@ -38,6 +44,9 @@ class Desk:
         meter: Says how many requests are left.
         show_chars: Characters that are shown in all, shared out equally.
         flagged: Workspace labels with text that addresses the judge.
+
+    Raises:
+        PromptTooLongError: If so little of each candidate could be shown that a ranking would be blind.
     """
 
     def __init__(
@@ -59,6 +68,12 @@ class Desk:
         self._meter = meter
         self._lock = threading.Lock()
         self._allowance = show_chars // (len(labels) + 1)  # the base tree has its share as well
+        if self._allowance < _LEAST:
+            raise PromptTooLongError(
+                f"only {self._allowance} characters of each of {len(labels)} candidates fit, too little to rank them: "
+                "give the judge more context_tokens, or grade smaller groups"
+            )
+        self._commands = asyncio.Semaphore(_COMMANDS_AT_ONCE)
         self._left = dict.fromkeys((*labels, BASE), self._allowance)
 
     @property
@@ -219,8 +234,12 @@ class Desk:
         """
         try:
             candidate = self._find(label)
-            left_s = self._meter.left_s()
-            result = await self._runner.run(candidate, command, timeout_s if left_s is None else min(timeout_s, left_s))
+            async with self._commands:  # a model may ask for a hundred in one reply
+                if self._at_once(label) < _LEAST_AT_ONCE:
+                    return self._no_more(f"output in a copy of {label}") + self._hint()
+                left_s = self._meter.left_s()
+                limit_s = timeout_s if left_s is None else min(timeout_s, left_s)
+                result = await self._runner.run(candidate, command, limit_s)
         except (LookError, NoCommandsError) as fault:
             return f"error: {fault}"
         ended = "was stopped at its time limit" if result.timed_out else f"ended with exit code {result.exit_code}"
@@ -252,12 +271,15 @@ class Desk:
         with self._lock:
             left = min(self._left.get(name, 0) for name in sharers) * len(sharers)
             limit = left if whole else min(_MOST_AT_ONCE, self._allowance // 3, left)
-            if limit < 200:
-                return f"no more of {what} can be shown: {_SAME} ({self._allowance} characters). Judge by what you saw."
+            if limit < _LEAST_AT_ONCE:
+                return self._no_more(what)
             quoted = self._quoter.quote(text, what=what, limit=limit, note=_SAME)
             for name in sharers:
                 self._left[name] -= min(self._left[name], len(quoted) // len(sharers))
         return quoted
+
+    def _no_more(self, what: str) -> str:
+        return f"no more of {what} can be shown: {_SAME} ({self._allowance} characters). Judge by what you saw."
 
     def _hint(self) -> str:
         left = self._meter.left_turns()

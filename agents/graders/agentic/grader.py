@@ -12,12 +12,14 @@ from gagar_env.agents.graders.agentic import kept, looks, prompts, votes
 from gagar_env.agents.graders.agentic.commands import CommandRunner
 from gagar_env.agents.graders.agentic.desk import Desk
 from gagar_env.agents.graders.agentic.loops import Loops
+from gagar_env.agents.graders.cancelled import WHY
 from gagar_env.cache import cache_root
 from gagar_env.grading import FailureKind, Usage, Verdict, VerdictOutcome
 from gagar_env.llm import need_llm
 from gagar_env.llm.budget import Budget, Meter
 from gagar_env.llm.quoting import Quoter, talks_to_judge
 from gagar_env.llm.replies import is_refusal
+from gagar_env.llm.secrets import public_url, redact_all, secrets_of
 from gagar_env.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class AgenticGrader:
         run_budget: For all groups that this grader grades, from now on.
         temperature: None for the model's own.
         seed: Of orders and labels, and for models that take one.
+        send_seed: False for models that take none.
         sandbox: Kind for the judge's commands: `auto`, a name, or `none` to run nothing.
         output: `tool`, or for endpoints that cannot call tools `json_schema` or `prompted`: then patches are put into
             the prompt, within the same bounds.
@@ -80,6 +83,7 @@ class AgenticGrader:
         run_budget: Budget | None = None,
         temperature: float | None = 0.0,
         seed: int = 0,
+        send_seed: bool = True,
         sandbox: str = "auto",
         output: Output = "tool",
         context_tokens: int = 64_000,
@@ -115,10 +119,11 @@ class AgenticGrader:
         self._settings: dict[str, Any] = {
             "grader": self.name,
             "model": model if isinstance(model, str) else model.model_name,
-            "url": base_url,
+            "url": public_url(base_url),
             "rubric": kept.digest(self._rubric),
             "prompt": prompts.VERSION,
             "seed": seed,
+            "send_seed": send_seed,
             "orders": orders,
             "temperature": temperature,
             "output": output,
@@ -144,21 +149,33 @@ class AgenticGrader:
         if len(workspace.passing) < 2:
             return Verdict(grader=self.name, outcome=VerdictOutcome.SKIPPED)
         folder = cache_root() / "verdicts" if self._cache is True else self._cache
-        key = kept.key_of(self._settings, workspace) if folder else ""
+        asked = {
+            **self._settings,
+            "endpoint": self._base_url,
+            "sandbox": self._sandbox,
+            "keep_sessions": self._keep_sessions,
+        }
+        key = kept.key_of(asked, workspace) if folder else ""
         if folder and (known := kept.load(folder, key)) is not None:
             return known
+        runner = CommandRunner(workspace.task, self._sandbox)
+        if self._settings["output"] == "tool":
+            runner.prepare()  # before the clock of the budget starts
+        if self._loops.cancelled(workspace):
+            return Verdict(grader=self.name, outcome=VerdictOutcome.FAILED, error=WHY, failure=FailureKind.CANCELLED)
         meter = Meter(self._budget, above=self._run_meter)
         record = self._record(workspace)
-        self._loops.run(id(workspace), self._vote_all(workspace, record, meter))
+        self._loops.run(workspace, self._vote_all(workspace, record, runner, meter))
         record["usage"] = meter.usage.model_dump()
         verdict = votes.replay(record)
-        if folder and verdict.outcome is not VerdictOutcome.FAILED:
+        whole = verdict.outcome is not VerdictOutcome.FAILED and not any(vote["failure"] for vote in record["votes"])
+        if folder and whole:  # a bad moment shall not last
             kept.save(folder, key, verdict)
         return verdict
 
     def cancel(self, workspace: Workspace) -> None:
         """Stop grading this workspace at once; from any thread. The vote that is being cast fails."""
-        self._loops.cancel(id(workspace))
+        self._loops.cancel(workspace)
 
     def _record(self, workspace: Workspace) -> dict[str, Any]:
         flagged = {
@@ -193,16 +210,17 @@ class AgenticGrader:
             logger.warning("%s", line)
         return found
 
-    async def _vote_all(self, workspace: Workspace, record: dict[str, Any], meter: Meter) -> None:
+    async def _vote_all(
+        self, workspace: Workspace, record: dict[str, Any], runner: CommandRunner, meter: Meter
+    ) -> None:
         from gagar_env.llm.models import find_model
 
         most: int = record["orders"]
         seed = f"{record['seed']} {workspace.seed} {workspace.task.id}"
-        runner = CommandRunner(workspace.task, self._sandbox)
         cast: list[dict[str, Any]] = record["votes"]
         async with find_model(self._model, base_url=self._base_url, api_key=self._api_key) as model:
             for number, order in enumerate(votes.orders(list(workspace.candidates), most, seed)):
-                vote = votes.new_vote(order, number, seed)
+                vote = votes.new_vote(order, number, seed, send_seed=record["send_seed"])
                 cast.append(vote)
                 await self._vote(model, workspace, record, vote, runner, meter)
                 good = [vote for vote in cast if not vote["failure"]]
@@ -227,16 +245,17 @@ class AgenticGrader:
         context: int = record["context_tokens"]
         quoter = Quoter()
         vote["token"] = quoter.token
-        desk = Desk(
-            workspace,
-            vote["labels"],
-            quoter=quoter,
-            runner=runner,
-            meter=share,
-            show_chars=int(max(1_000, context - _FIRST) * CHARACTERS_PER_TOKEN * _SHOWN),
-            flagged=record["talks_to_judge"],
-        )
+        secrets = secrets_of(self._api_key, self._base_url)
         try:
+            desk = Desk(
+                workspace,
+                vote["labels"],
+                quoter=quoter,
+                runner=runner,
+                meter=share,
+                show_chars=int(max(1_000, context - _FIRST) * CHARACTERS_PER_TOKEN * _SHOWN),
+                flagged=record["talks_to_judge"],
+            )
             async with asyncio.timeout(meter.left_s()):
                 await ask(
                     Metered(model, share, attempts=self._attempts, request_s=self._request_s, context_tokens=context),
@@ -250,11 +269,12 @@ class AgenticGrader:
                     vote=vote,
                 )
         except Exception as error:
-            kind, line = failure_of(error)
+            kind, line = failure_of(error, secrets)
             if kind is FailureKind.MALFORMED and is_refusal(vote["raw"]):
                 kind = FailureKind.REFUSED
             vote["failure"], vote["error"] = kind.value, line
         else:
             vote["failure"] = vote["error"] = ""
         finally:
+            vote.update(redact_all(vote, secrets))
             vote["usage"] = share.usage.model_dump()

@@ -33,6 +33,8 @@ Output = Literal["tool", "json_schema", "prompted"]
 _MAX_RAW = 20_000
 _TOOL_FAULTS = 8
 """So often in a row may arguments of one tool be wrong."""
+_MOST_CALLS = 400
+"""Of tools in one vote, however many a reply holds."""
 
 
 async def ask(
@@ -53,7 +55,9 @@ async def ask(
         Exception: Whatever goes wrong; `gagar_env.llm.models.failure_of` knows what it is.
     """
     tools = output == "tool"
-    settings = ModelSettings(seed=vote["seed"])
+    settings = ModelSettings()
+    if vote["seed"] is not None:
+        settings["seed"] = vote["seed"]
     if temperature is not None:
         settings["temperature"] = temperature
 
@@ -91,7 +95,8 @@ async def ask(
     with capture_run_messages() as messages:
         try:
             result = await agent.run(
-                prompts.question(statement, desk, quoter, tools=tools), usage_limits=UsageLimits(request_limit=None)
+                prompts.question(statement, desk, quoter, tools=tools),
+                usage_limits=UsageLimits(request_limit=None, tool_calls_limit=_MOST_CALLS),
             )
         finally:
             vote["raw"] = _raw(messages)

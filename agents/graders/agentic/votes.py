@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gagar_env.grading import FailureKind, TurnMark, Usage, Verdict, VerdictOutcome, check_verdict
+from gagar_env.grading import FailureKind, TurnMark, Usage, Verdict, VerdictOutcome, check_verdict, ranked_record
 
 LONE_VOTE = 0.5
 Tiers = Sequence[Sequence[str]]
@@ -54,12 +54,12 @@ def model_seed(number: int, seed: str) -> int:
     return random.Random(f"model {number} {seed}").getrandbits(31)
 
 
-def new_vote(order: Sequence[str], number: int, seed: str) -> dict[str, Any]:
+def new_vote(order: Sequence[str], number: int, seed: str, *, send_seed: bool = True) -> dict[str, Any]:
     """A vote that is yet to be cast: what is not filled in afterwards was cancelled."""
     return {
         "labels": fresh_labels(order, number, seed),
         "token": "",
-        "seed": model_seed(number, seed),
+        "seed": model_seed(number, seed) if send_seed else None,
         "raw": "",
         "looked_at": [],
         "failure": FailureKind.CANCELLED.value,
@@ -114,11 +114,12 @@ def replay(record: Mapping[str, Any]) -> Verdict:
     """The verdict that a record of the agentic grader comes to, without a model.
 
     Args:
-        record: `verdict.record`.
+        record: `verdict.record`, also that of a fallback in which the agentic grader ranked.
 
     Returns:
         The same verdict: outcome, tiers, confidence, reasons, evidence, marks.
     """
+    record = ranked_record(record)
     passing: tuple[str, ...] = tuple(record["passing"])
     cast: list[Mapping[str, Any]] = list(record["votes"])
     good = [vote for vote in cast if not vote["failure"]]
