@@ -363,6 +363,17 @@ def test_vec_3_many_threads_do_not_mix_up_their_output(spec):
     assert outputs == {n: f"{n}\n".encode() for n in range(8)}
 
 
+def test_vec_3_closing_in_a_forked_child_leaves_the_parents_container(box, sh):
+    child = os.fork()
+    if child == 0:
+        try:
+            box.close()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert sh("cat pkg/a.py").output == b"a = 1\n"
+
+
 def test_vec_3_a_forked_child_has_a_client_and_a_run_of_its_own(spec):
     ours, client = owners.run_id(), engine()
     reader, writer = os.pipe()

@@ -13,7 +13,7 @@ import os
 import sys
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,7 @@ class Container:
         self.name = f"gagar-{uuid.uuid4().hex[:16]}"
         self.id = ""
         self._guard: Any = None
+        self._owner = os.getpid()
         try:
             with engine_errors("making a container"):
                 made = client.create_container(
@@ -145,29 +146,37 @@ class Container:
 
     def disk_bytes(self) -> int | None:
         """What was written in its layer and is still there; None where the engine does not say in time."""
-        client = engine()
-        usual, client.timeout = client.timeout, _MEASURE_S
         try:
-            with engine_errors("measuring a container"):
+            with engine_errors("measuring a container"), _hurried() as client:
                 found = client.containers(all=True, size=True, filters={"id": self.id})
         except SandboxError:
             return None
-        finally:
-            client.timeout = usual
         size = int(found[0].get("SizeRw") or 0) if found else 0
         return size if size >= 0 else sys.maxsize  # below zero: there is a path that the engine cannot follow
 
     def remove(self) -> None:
-        """Remove it with all its processes. May be called twice; never raises."""
+        """Remove it with all its processes. May be called twice; never raises. A forked child only lets go of it."""
         self._close_guard()
         name, self.id = self.id or self.name, ""
         if name:
             self.name = ""
-            remove(name)
+            if self._owner == os.getpid():
+                remove(name)
 
     def _close_guard(self) -> None:
         guard, self._guard = self._guard, None
         _close_stream(guard)
+
+
+@contextlib.contextmanager
+def _hurried() -> Iterator[Any]:
+    """The client of this thread, with little patience."""
+    client = engine()
+    usual, client.timeout = client.timeout, _MEASURE_S
+    try:
+        yield client
+    finally:
+        client.timeout = usual
 
 
 def _close_stream(stream: Any) -> None:
