@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from gagar_env.changes import Capture, Changes, DroppedPath, FileMode, FileState, check_path
@@ -34,6 +34,16 @@ QUIET = {
     "GIT_COMMITTER_NAME": "agent",
     "GIT_COMMITTER_EMAIL": "agent@localhost",
 }
+
+
+def as_capture(changes: Iterable[tuple[str, Any]], dropped: Iterable[tuple[str, str, int]]) -> Capture:
+    """What a `Changeset` holds, as the contract has it."""
+    return Capture(
+        changes={
+            path: None if state is None else FileState(state[1], cast("FileMode", state[0])) for path, state in changes
+        },
+        dropped=tuple(DroppedPath(path=p, reason=r, size_bytes=s) for p, r, s in dropped),
+    )
 
 
 class HeldSandbox:
@@ -151,14 +161,7 @@ class HeldSandbox:
 
     def capture(self, *, max_file_bytes: int = 2 * 1024 * 1024) -> Capture:
         """See `gagar_env.sandbox.base.Sandbox.capture`."""
-        changes, dropped = self._holder.call("capture", max_file_bytes)
-        return Capture(
-            changes={
-                path: None if state is None else FileState(state[1], cast("FileMode", state[0]))
-                for path, state in changes
-            },
-            dropped=tuple(DroppedPath(path=p, reason=r, size_bytes=s) for p, r, s in dropped),
-        )
+        return as_capture(*self._holder.call("capture", max_file_bytes))
 
     def close(self) -> None:
         """See `gagar_env.sandbox.base.Sandbox.close`."""

@@ -14,9 +14,8 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
-from gagar_env.changes import Capture, Changes, DroppedPath, FileMode, FileState, check_path
+from gagar_env.changes import Capture, Changes, FileState, check_path
 from gagar_env.errors import (
     PatchError,
     SandboxClosedError,
@@ -25,7 +24,7 @@ from gagar_env.errors import (
 )
 from gagar_env.images.layer import forget
 from gagar_env.sandbox._capture import Changeset
-from gagar_env.sandbox._held import QUIET, SYSTEM_PATH
+from gagar_env.sandbox._held import QUIET, SYSTEM_PATH, as_capture
 from gagar_env.sandbox.base import DEFAULT_MAX_OUTPUT_BYTES, ExecResult, SandboxSpec
 from gagar_env.sandbox.docker import pool as pools
 from gagar_env.sandbox.docker.capture import capture_layer
@@ -199,12 +198,7 @@ class DockerSandbox:
             if self._closed:
                 raise SandboxClosedError("the docker sandbox is closed")
             found = self._captured(max_file_bytes)
-        changes = {
-            path: None if state is None else FileState(state[1], cast("FileMode", state[0]))
-            for path, state in found.changes.items()
-        }
-        dropped = tuple(DroppedPath(path=p, reason=r, size_bytes=s) for p, r, s in found.dropped)
-        return Capture(changes=changes, dropped=dropped)
+        return as_capture(found.changes.items(), found.dropped)
 
     def _captured(self, max_file_bytes: int) -> Changeset:
         try:
