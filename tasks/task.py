@@ -20,15 +20,20 @@ class _Record(BaseModel):
 
 
 class RepoSource(_Record):
-    """Where the base tree comes from. A path is on this machine: nothing is downloaded."""
+    """Where the base tree comes from. A path is on this machine; only a `url` is downloaded, once, into the cache."""
 
-    kind: Literal["tree", "archive", "git"]
-    path: Path
-    """`tree`: a folder. `archive`: a source distribution with one folder at its top. `git`: a repository."""
+    kind: Literal["tree", "archive", "git", "image"]
+    path: Path = Path()
+    """`tree`: a folder. `archive`: a source distribution with one folder at its top. `git`: a repository or a bundle.
+    `image`: the folder of the task's image that holds the tree; empty takes the image's `workdir`."""
+    url: str = ""
+    """`git`: where to clone from, if there is no `path`. `archive`: where to download from, with a `sha256`."""
     commit: str = ""
     """`git`: the base commit."""
     sha256: str = ""
     """`archive`: checked when given."""
+    patch: Blob = b""
+    """Applied to the tree before it is committed: the bug of a task that was made by putting one in."""
     missing: str = ""
     """Why it is not on this machine and what to do: the task loads, and says this where its tree is needed."""
 
@@ -69,6 +74,8 @@ class Image(_Record):
     """Where the repository shall stand. What the image holds there is replaced."""
     user: str = ""
     """Name or number; empty takes an unprivileged user of this package's. "root" only where the image needs it."""
+    hidden: tuple[str, ...] = ()
+    """Paths of the image that hold tests or answers: there for the verifier alone."""
     capabilities: tuple[str, ...] = ()
     """Linux capabilities to keep, such as "SYS_PTRACE". By default there are none."""
     shm_mb: int = Field(default=64, ge=1)
@@ -85,18 +92,38 @@ class Image(_Record):
 
 
 class Tests(_Record):
-    """How the work is judged. Nothing of it ever enters the agent's sandbox."""
+    """How the work is judged. Nothing of it ever enters the agent's sandbox.
+
+    Without a `script`, pytest runs the `files` under this package's own reporter. With one, that script runs instead,
+    and what counts is its output (`f2p_p2p` and `exact_map`, read by `parser`), its exit code, or the reward that it
+    writes.
+    """
 
     __test__: ClassVar[bool] = False  # pytest would take it for a class of tests
 
-    files: tuple[str, ...]
+    mode: Literal["f2p_p2p", "exact_map", "exit_code", "reward_file"] = "f2p_p2p"
+    """What passes: the listed tests; statuses that equal `expected`, all of them and no other; exit code 0; a reward of
+    `pass_at` or more in `reward_folder`."""
+    files: tuple[str, ...] = ()
     """What pytest is given, relative to the repository."""
-    fail_to_pass: tuple[str, ...]
+    fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
+    expected: dict[str, str] = Field(default_factory=dict)
+    """`exact_map`: test id -> status, such as "PASSED"."""
+    script: str = ""
+    """Text of a script that runs the tests, in the work tree. It names its interpreter in a `#!` line, or is bash's."""
+    parser: str = ""
+    """What reads the output of `script`: a function's name in the `swebench` package, such as "parse_log_pytest"."""
+    reward_folder: str = "/logs/verifier"
+    """`reward_file`: where `script` writes `reward.json` or `reward.txt`."""
+    pass_at: float = 1.0
+    """`reward_file`: the least reward that passes."""
     patch: Blob = b""
     """The official test patch; either this or `folder`."""
     folder: Path | None = None
-    """A folder that mirrors the repository and holds the official tests."""
+    """A folder that holds the official tests; it mirrors the repository, unless `place` says where it stands."""
+    place: str = ""
+    """Where `folder` stands when the tests run, where that is outside of the repository, such as "/tests"."""
     support: tuple[str, ...] = ()
     """Further paths (files or folders) restored from the base before the tests run."""
     timeout_s: float = Field(default=300.0, gt=0)

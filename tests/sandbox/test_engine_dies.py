@@ -21,7 +21,12 @@ from gagar_env.sandbox import SandboxSpec, open_sandbox
 from gagar_env.sandbox.docker import owners
 from gagar_env.tasks.task import Image
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.slow,
+    # The docker library leaves its socket to the garbage collector when an engine that it knew does not answer any more.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 
 class OwnEngine:
