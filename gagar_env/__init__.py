@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gagar_env.grading import Grader, Verdict
     from gagar_env.group import GroupResult, grade_group
     from gagar_env.rollout import Policy, run_episode, run_group
-    from gagar_env.tasks.registry import load_task, register_task, register_tasks, task_ids
+    from gagar_env.tasks.registry import load_task, load_tasks, register_task, register_tasks, task_ids
     from gagar_env.tasks.task import Task
 
 __version__ = "0.1.0"
@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "grade_group",
     "load_task",
+    "load_tasks",
     "register_task",
     "register_tasks",
     "run_episode",
@@ -57,6 +58,7 @@ _HOMES = {
     "Verdict": "gagar_env.grading",
     "grade_group": "gagar_env.group",
     "load_task": "gagar_env.tasks.registry",
+    "load_tasks": "gagar_env.tasks.registry",
     "register_task": "gagar_env.tasks.registry",
     "register_tasks": "gagar_env.tasks.registry",
     "run_episode": "gagar_env.rollout",

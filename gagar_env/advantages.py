@@ -29,6 +29,7 @@ class KeepReason(StrEnum):
     ALL_PASSED = "all_passed"
     ALL_FAILED = "all_failed"
     TOO_FEW_VALID = "too_few_valid"
+    EQUAL_RETURNS = "equal_returns"  # of another environment, where returns decide and not passes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

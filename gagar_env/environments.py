@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -78,22 +79,71 @@ def _build(entry: Path, found: Interpreter, requirements: Sequence[str], on_prog
     short = ".".join(found.version.split(".")[:2])
     say(f"building environment for {len(requirements)} pins with Python {short} ...")
     venv = entry / "venv"
+    _make_venv(found, venv)
+    if requirements:
+        listed = entry / "requirements.txt"
+        listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
+        _install(found, venv, listed, say)
+        # pip has compiled them; what it could not compile is not tried again by each run.
+    say(f"environment built in {time.monotonic() - started:.0f} s")
+
+
+def _install(found: Interpreter, venv: Path, listed: Path, say: Progress) -> None:
+    """Install pins from wheels. To build a source distribution runs a stranger's code, which a sandbox is for."""
+    pip = _pip(found, venv)
+    install = [*pip, "install", "--no-deps", "--no-warn-script-location"]
+    wheels_only = () if os.environ.get("GAGAR_TRUST_SDISTS") == "1" else ("--only-binary", ":all:")
+    done = _run([*install, *wheels_only, "-r", str(listed)])
+    if done.returncode != 0 and wheels_only:
+        wheels = listed.parent / "wheels"
+        wheels.mkdir()
+        for line in listed.read_text("utf-8").splitlines():
+            got = _run([*pip, "download", "--no-deps", *wheels_only, "--dest", str(wheels), line])
+            if got.returncode != 0:
+                _build_from_source(found, line, wheels, got.stdout, say)
+        done = _run([*install, "--no-index", "--find-links", str(wheels), "-r", str(listed)])
+        shutil.rmtree(wheels)
+    if done.returncode != 0:
+        short = ".".join(found.version.split(".")[:2])
+        raise EnvironmentBuildError(f"pip cannot install the requirements for Python {short}: {_reason(done.stdout)}")
+
+
+def _build_from_source(found: Interpreter, line: str, wheels: Path, said: str, say: Progress) -> None:
+    from gagar_env.sdist_builds import build_wheel  # brings sandboxes, which few environments need
+
+    name, _, version = line.partition(";")[0].partition("==")
+    try:
+        wheel = build_wheel(
+            name.partition("[")[0].strip(), version.strip("= "), found, lambda r: _tools(found, r, say), on_progress=say
+        )
+    except TaskError as error:  # no such project or version, says the index; pip's own words say it better
+        raise EnvironmentBuildError(f"pip cannot install {line}: {_reason(said)} ({error})") from None
+    shutil.copy(wheel, wheels)
+
+
+def _tools(found: Interpreter, requires: Sequence[str], say: Progress) -> Path:
+    """A virtual environment with what a build asks for, and pip."""
+    content = [str(_FORMAT), found.real, found.version, *requires]
+
+    def build(entry: Path) -> None:
+        venv = entry / "venv"
+        _make_venv(found, venv)
+        # An older setuptools: newer ones have dropped what the source distributions of older releases import.
+        wanted = [*requires, "pip", "setuptools<81"]
+        done = _run([*_pip(found, venv), "install", "--no-warn-script-location", "--only-binary", ":all:", *wanted])
+        if done.returncode != 0:
+            raise EnvironmentBuildError(f"pip cannot install {' '.join(requires)}: {_reason(done.stdout)}")
+
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
+    return build_once("builders", key, build, on_progress=say) / "venv"
+
+
+def _make_venv(found: Interpreter, venv: Path) -> None:
     made = _run([found.base, "-I", "-m", "venv", "--without-pip", str(venv)])
     if made.returncode != 0:
         raise EnvironmentBuildError(
             f"no virtual environment with {found.base}: {_reason(made.stdout)} (Debian: install python3-venv)"
         )
-    if requirements:
-        listed = entry / "requirements.txt"
-        listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
-        pip = _pip(found, venv)
-        done = _run([*pip, "install", "--no-deps", "--no-warn-script-location", "-r", str(listed)])
-        if done.returncode != 0:
-            raise EnvironmentBuildError(
-                f"pip cannot install the requirements for Python {short}: {_reason(done.stdout)}"
-            )
-        # pip has compiled them; what it could not compile is not tried again by each run.
-    say(f"environment built in {time.monotonic() - started:.0f} s")
 
 
 def _pip(found: Interpreter, venv: Path) -> list[str]:

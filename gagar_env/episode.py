@@ -93,6 +93,9 @@ class TestReport(_Record):
         exit_code: Of the test process; None when it did not end by itself.
         flags: What a reader should look at.
         ignored: Changed paths that verification replaced by the official ones.
+        evidence: What the verdict rests on: the reporter's record, or what a script of the task printed, returned or
+            wrote, which is weaker.
+        score: The reward that a script wrote, where that decides.
         attempts: How often it was tried; more than 1 only after infrastructure errors.
     """
 
@@ -106,6 +109,8 @@ class TestReport(_Record):
     timed_out: bool = False
     flags: tuple[Flag, ...] = ()
     ignored: tuple[str, ...] = ()
+    evidence: Literal["reporter", "text", "exit_code", "reward_file"] = "reporter"
+    score: float | None = None
     output_tail: str = ""
     seconds: float = 0.0
     attempts: int = 1

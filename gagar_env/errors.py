@@ -5,7 +5,8 @@ exceptions are for what stops a caller: broken set-up, a broken harness, wrong a
 
     GagarError
     ├── TaskError (ValueError)              a task, or the file or folder it comes from, is broken
-    │   └── UnknownTaskError                no task of that name; says which ones are near
+    │   ├── UnknownTaskError                no task of that name; says which ones are near
+    │   └── RefusedError                    no task can be made of this; its `reason` is a word that is counted
     ├── EnvironmentBuildError (RuntimeError) what tasks need is not to be had here: Python, packages, git, a cache
     ├── SandboxError (RuntimeError)         the sandbox itself failed: never the agent's fault
     │   ├── SandboxUnavailableError         this kind does not work on this machine; says what to install
@@ -37,6 +38,23 @@ class TaskError(GagarError, ValueError):
 
 class UnknownTaskError(TaskError):
     """No task of that name is registered."""
+
+
+class RefusedError(TaskError):
+    """No task can be made of this.
+
+    Attributes:
+        reason: Why, in one word that can be counted, such as `no_tests`; `refused` unless it is set.
+    """
+
+    reason = "refused"
+
+
+def refusal(reason: str, detail: str) -> RefusedError:
+    """The error for a reason that is counted and a line that explains it."""
+    error = RefusedError(detail)
+    error.reason = reason
+    return error
 
 
 class EnvironmentBuildError(GagarError, RuntimeError):

@@ -155,7 +155,8 @@ def distrust(evidence: Evidence, tests: Tests) -> str:
     if not evidence.tests:
         return f"no test ran (exit code {evidence.exit_code})"
     index = IdIndex(evidence.tests)
-    required = {i for x in (*tests.fail_to_pass, *tests.pass_to_pass) for i in index.find(x)}
+    listed = (*tests.fail_to_pass, *tests.pass_to_pass)
+    required = set(evidence.tests) if tests.mode == "exact_map" else {i for x in listed for i in index.find(x)}
     fell = {s["file"] for s in evidence.sentinels if s.get("call") == "failed"}
     standing = {s["file"] for s in evidence.sentinels} - fell
     for file in sorted({node_id.partition("::")[0] for node_id in required}):

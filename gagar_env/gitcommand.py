@@ -3,7 +3,7 @@
 Plain plumbing on git directories that are named outright, so that git neither searches for a repository nor minds who
 owns it. It reads no configuration of the user or the machine, and runs no hook, filter or helper. Only for repositories
 that no agent touched: `git` for those that base trees come from and are; `patch_git` for empty ones of our own, made by
-`make_git_dir`, in which patches are made and read.
+`make_git_dir`, in which patches are made and read; `fetch_git` for mirrors of our own: it alone uses a network.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import os
 import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,19 @@ _OFF = (
     *("-c", "core.attributesFile=/dev/null", "-c", "commit.gpgSign=false"),
     *("-c", "core.excludesFile=/dev/null"),
 )
+
+_FETCH = (
+    *("-c", "protocol.version=2", "-c", "credential.helper=", "-c", "core.askPass=", "-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false", "-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1"),
+    *("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "submodule.recurse=false"),
+    *("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force"),
+)
+_SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oServerAliveInterval=30 -oServerAliveCountMax=4"
+_NETWORK = (
+    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSH_AUTH_SOCK"),
+)
+"""How this machine reaches a network: let through where git uses one."""
 
 _PATCH_CONFIG = b"""[core]
 \trepositoryformatversion = 0
@@ -78,12 +92,14 @@ def git(git_dir: Path, *arguments: str, tree: Path | None = None, data: bytes = 
 
     Raises:
         TaskError: If it fails, with git's own last line.
-        EnvironmentBuildError: If git is not installed.
+        EnvironmentBuildError: If git is not installed, or there is no room.
     """
     done = _run(arguments, git_dir=git_dir, cwd=tree or git_dir, tree=tree, data=data)
     if done.returncode != 0:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         said = lines[-1] if lines else f"exit code {done.returncode}"
+        if any(sign in done.stderr for sign in _MACHINE):
+            raise EnvironmentBuildError(f"git {arguments[0]} in {git_dir} cannot work on this machine: {said}")
         raise TaskError(f"git {arguments[0]} in {git_dir}: {said}")
     return done.stdout
 
@@ -111,6 +127,45 @@ def patch_git(arguments: Sequence[str], *, git_dir: Path, cwd: Path, data: bytes
             raise VerifyError(f"git {arguments[0]} cannot work on this machine: {reasons}")
         raise PatchError(reasons or f"git ended with exit code {done.returncode}")
     return done.stdout
+
+
+def fetch_git(git_dir: Path, url: str, *arguments: str, protocols: str, timeout_s: float) -> str:
+    """Fetch from a URL into a repository of our own, made by `make_git_dir`.
+
+    Nobody is asked for a password, and no helper for one; nothing of submodules is fetched. The URL is not on the
+    command line and not kept: it may hold a password.
+
+    Args:
+        git_dir: Where to.
+        url: Where from.
+        arguments: Of `git fetch`: options, then what to fetch.
+        protocols: As git's `GIT_ALLOW_PROTOCOL`.
+        timeout_s: After which it is ended, in seconds.
+
+    Returns:
+        Why it failed, in git's own lines; empty where it did not.
+
+    Raises:
+        EnvironmentBuildError: If git is not installed or there is no room.
+    """
+    options = [argument for argument in arguments if argument.startswith("-")]
+    wanted = [argument for argument in arguments if not argument.startswith("-")]
+    more = {name: os.environ[name] for name in _NETWORK if name in os.environ}
+    more |= {
+        "GIT_ALLOW_PROTOCOL": protocols,
+        "GIT_SSH_COMMAND": _SSH,
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "remote.source.url",
+        "GIT_CONFIG_VALUE_0": url,
+    }
+    command = (*_FETCH, *options, "source", *wanted)
+    done = _run(command, git_dir=git_dir, cwd=git_dir, tree=None, data=b"", more=more, timeout_s=timeout_s)
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.decode("utf-8", "replace").strip()
+    if any(sign in done.stderr for sign in _MACHINE):
+        raise EnvironmentBuildError(f"git fetch cannot write to {git_dir}: {' '.join(said.split())[-300:]}")
+    return said or f"exit code {done.returncode}"
 
 
 def make_git_dir(folder: Path) -> Path:
@@ -145,11 +200,13 @@ def _run(
     tree: Path | None,
     data: bytes,
     limits: Mapping[int, int] | None = None,
+    more: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     program = shutil.which("git")
     if program is None:
         raise EnvironmentBuildError("git is not on PATH: install git")
-    environment = {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "GIT_DIR": str(git_dir)}
+    environment = {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "GIT_DIR": str(git_dir), **(more or {})}
     if tree is not None:
         environment["GIT_WORK_TREE"] = str(tree)
     command = [program, *_OFF, *arguments]
@@ -168,8 +225,19 @@ def _run(
             for limit, value in (limits or {}).items():  # before it has read anything
                 with contextlib.suppress(OSError, ValueError):  # it ended already, or a lower limit holds
                     resource.prlimit(child.pid, limit, (value, value))
-            printed, said = child.communicate(data)
+            printed, said = child.communicate(data, timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(child)
+            said = f"it did not end within {timeout_s:.0f} s".encode()
+            return subprocess.CompletedProcess(command, child.returncode or 1, b"", said)
         except BaseException:
-            child.kill()
+            _end(child)
             raise
     return subprocess.CompletedProcess(command, child.returncode, printed, said)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill git and the helpers that it started: it leads a group of its own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

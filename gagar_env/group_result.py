@@ -23,7 +23,7 @@ class GroupResult(BaseModel):
     Attributes:
         kept: Whether the group has a learning signal. One that has none leaves the batch whole:
             `mask` is false throughout.
-        reason: `kept`, `all_passed`, `all_failed` or `too_few_valid`.
+        reason: `kept`, `all_passed`, `all_failed`, `too_few_valid`, or `equal_returns` (of another environment).
         labels: Label in the workspace; None where there was none. Equal passing patches share one.
         passed: By the tests; false for invalid episodes.
         valid: Whether there is a test result. Invalid episodes enter no statistic and have advantage 0.

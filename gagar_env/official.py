@@ -10,6 +10,9 @@ Not taken, and listed in the report:
   and new modules named like pytest, what the reporter needs, or what the official tests import;
 - compiled modules in `__pycache__`: pytest runs them instead of the source.
 
+Where a script runs the tests, what it names of the base tree is the tests' own too: test files, and programs that the
+reference solution leaves alone. What else it needs, a `Makefile` say, belongs into `tests.support`.
+
 These come from the base tree, or from the reference solution where that changes them: what the official
 tests need of it must be there for an agent's work too.
 """
@@ -18,13 +21,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gagar_env.changes import Changes, FileState, check_path
 from gagar_env.errors import PatchError, VerifyError
 from gagar_env.flags import is_test_name
-from gagar_env.official_names import guarded_names
+from gagar_env.official_names import guarded_names, named_in
 from gagar_env.patch import base_state, read_patch
 from gagar_env.tasks.task import Task
 
@@ -53,12 +56,14 @@ class Official:
         changes: What is put in, whatever the agent did.
         reference: What the reference solution makes of the base tree; empty where there is none.
         own_names: Top-level names that can be imported from the base tree.
+        placed: Official tests that stand outside of the work tree, relative to `tests.place`.
     """
 
     changes: dict[str, FileState | None]
     reference: dict[str, FileState | None]
     own_names: tuple[str, ...]
     rules: Rules
+    placed: dict[str, FileState] = field(default_factory=dict)
 
     def merge(
         self, changes: Changes
@@ -142,10 +147,11 @@ def prepare_official(task: Task, tree: Path) -> Official:
     """
     tests = task.tests
     changes = _read(tree, tests.patch, f"official tests of {task.id}")
-    if tests.folder is not None:
-        changes.update(_folder(tests.folder))
+    of_folder = {} if tests.folder is None else _folder(tests.folder)
+    if not tests.place:
+        changes.update(of_folder)
     reference = _read(tree, task.solution_patch, f"reference solution of {task.id}")
-    given = [path.rstrip("/") for path in tests.files]
+    given = [path.rstrip("/") for path in tests.files] or list(named_in(tests.script, tree, reference))
     support = [path.rstrip("/") for path in tests.support]
     files = [path for path in (*changes, *given) if is_test_name(path.rpartition("/")[2])]
     whole = {path for path in given if path not in files and _is_folder(tree, changes, path)}
@@ -160,7 +166,7 @@ def prepare_official(task: Task, tree: Path) -> Official:
         else:
             mixed.add(folder)
     roots = tuple(dict.fromkeys(("", *map(_normal, task.environment.pythonpath))))
-    configured = frozenset(p for path in (*files, *given) for p in ("", *_parents(path), path))
+    configured = frozenset(p for path in (*files, *given) for p in ("", *_parents(path), path)) | {""}
     guarded = guarded_names(
         tree,
         official=changes,
@@ -184,6 +190,7 @@ def prepare_official(task: Task, tree: Path) -> Official:
         reference=reference,
         own_names=tuple(sorted(_importable(tree, rules.roots))),
         rules=rules,
+        placed=of_folder if tests.place else {},
     )
 
 
@@ -194,8 +201,8 @@ def _read(tree: Path, patch: bytes, what: str) -> dict[str, FileState | None]:
         raise VerifyError(f"{what}: the patch does not apply to the base tree: {error}") from None
 
 
-def _folder(folder: Path) -> dict[str, FileState | None]:
-    found: dict[str, FileState | None] = {}
+def _folder(folder: Path) -> dict[str, FileState]:
+    found: dict[str, FileState] = {}
     for here, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in (*names, *(f for f in folders if os.path.islink(os.path.join(here, f)))):

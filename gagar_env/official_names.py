@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -16,8 +17,10 @@ from pathlib import Path
 
 from gagar_env._compat import parse_python
 from gagar_env.changes import Changes
+from gagar_env.flags import is_test_path
 from gagar_env.patch import base_state
 
+_WORD = re.compile(r"[^\s'\"`;&|<>()=$]+")
 _LARGEST = 1_000_000
 """Bytes of one test file that is read for its imports."""
 
@@ -55,6 +58,30 @@ def guarded_names(
     known = {name for root in given for name in _modules(tree / root)}
     known |= {name for root in given for name in _below(reference, root)}
     return frozenset(names - known)
+
+
+def named_in(script: str, tree: Path, reference: Changes) -> Iterator[str]:
+    """Paths of the base tree that a test script names and that are the tests' own, each once.
+
+    These are test files and folders, and programs, but for what the reference solution changes.
+
+    Args:
+        script: Its text; empty names nothing.
+        tree: The base tree.
+        reference: The reference solution.
+    """
+    seen = set()
+    for word in _WORD.findall(script):
+        path = os.path.normpath(word.partition("::")[0])
+        if path in seen or path in reference or path.startswith(("/", "..")) or path == ".":
+            continue
+        seen.add(path)
+        state = base_state(tree, path)
+        if state is None:
+            if is_test_path(f"{path}/x") and (tree / path).is_dir() and not (tree / path).is_symlink():
+                yield path
+        elif is_test_path(path) or state.mode == "100755":
+            yield path
 
 
 def _is_test(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gagar_env.errors import TaskError
@@ -50,13 +50,14 @@ _FORBIDDEN = (
 )
 
 
-def commit_tree(tree: Path, generated: Mapping[str, str]) -> None:
+def commit_tree(tree: Path, generated: Mapping[str, str], kept: Sequence[str] = ()) -> None:
     """Turn a folder into a repository whose only commit, on branch `main`, holds all of it, ignored files included.
 
     Args:
         tree: The folder; it must have no `.git`.
         generated: Files to add (path -> text). They are ignored by git, and no part of the commit, unless the folder
             has them.
+        kept: Folders that stay as they are, ignored by git and no part of the commit.
     """
     git_dir = tree / ".git"
     git(git_dir, "init", "--quiet", "--template=", tree=tree)
@@ -69,12 +70,12 @@ def commit_tree(tree: Path, generated: Mapping[str, str]) -> None:
     for path in generated.keys() - new.keys():
         _write(tree, path, generated[path])
     _set_times(tree)
-    git(git_dir, "add", "--all", "--force", ".", tree=tree)
+    git(git_dir, "add", "--all", "--force", ".", *(f":(exclude,literal,top){path}" for path in kept), tree=tree)
     git(git_dir, "commit", "--quiet", "--allow-empty", "--message", "base", tree=tree)
     git(git_dir, "-c", "pack.threads=1", "repack", "-a", "-d", "-n", "--quiet", tree=tree)
     for path, text in new.items():
         _write(tree, path, text)
-    (info / "exclude").write_text("".join(f"/{_pattern(path)}\n" for path in sorted(new)), "utf-8")
+    (info / "exclude").write_text("".join(f"/{_pattern(path)}\n" for path in sorted((*new, *kept))), "utf-8")
     git(git_dir, "update-index", "-q", "--refresh", tree=tree)
     for name in _LEFTOVERS:
         _drop(git_dir / name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
+import shlex
 from dataclasses import dataclass
 
 from gagar_env.bases import Base, prepare_base
@@ -17,12 +19,19 @@ from gagar_env.tasks.task import Image, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provision:
-    """A task that is ready to run."""
+    """A task that is ready to run.
+
+    Attributes:
+        environment: What its tests run in.
+        spec: The sandbox of an agent.
+        official_image: The image of its verification, where the agent's has something taken out; else None.
+    """
 
     task: Task
     base: Base
     environment: BuiltEnvironment
     spec: SandboxSpec
+    official_image: SandboxImage | None = None
 
 
 _bases: Once[Base] = Once()
@@ -63,8 +72,9 @@ def provision_base(task: Task, *, on_progress: Progress | None = None) -> Base:
         TaskError: If the task's source is broken or not known.
         EnvironmentBuildError: If this machine cannot provide it.
     """
+    image = task.image if task.repo.kind == "image" else None
     return _bases.get(
-        str(cache_root()) + repr((task.repo, sorted(task.environment.generated_files.items()))),
+        str(cache_root()) + repr((task.repo, image, sorted(task.environment.generated_files.items()))),
         lambda: prepare_base(task, on_progress=on_progress),
     )
 
@@ -86,10 +96,12 @@ def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None
     """
     kind = kind_for(task, sandbox)
     base = provision_base(task, on_progress=on_progress)
-    image = None
+    image = official = None
     if task.image is not None and kind in IMAGE_KINDS:
         image = _image(task.image, kind, on_progress)
         environment = _in_image(task, image)
+        if task.image.hidden:
+            official, image = image, _image(without_hidden(task.image, task.id), kind, on_progress)
     else:
         environment = _environments.get(
             str(cache_root())
@@ -114,7 +126,24 @@ def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None
             lifetime_s=max(_LIFETIME_S, 4 * (limits.episode_s + task.tests.timeout_s)),
         ),
     )
-    return Provision(task=task, base=base, environment=environment, spec=spec)
+    return Provision(task=task, base=base, environment=environment, spec=spec, official_image=official)
+
+
+def without_hidden(image: Image, where: str) -> Image:
+    """The image that an agent gets: its hidden paths are removed on top of it, once, and that is kept as an image.
+
+    Raises:
+        TaskError: If a hidden path is in the work tree, where the base tree stands in place of the image's files.
+    """
+    workdir = posixpath.normpath(image.workdir) + "/"
+    for path in image.hidden:
+        if (posixpath.normpath(path) + "/").startswith(workdir):
+            raise TaskError(
+                f"image.hidden of {where}: {path} is in the work tree, where the base tree stands: give it as official"
+                " tests, which are put there for the tests alone"
+            )
+    command = f"rm -rf -- {' '.join(map(shlex.quote, image.hidden))}"
+    return image.model_copy(update={"commands": (*image.commands, command), "hidden": ()})
 
 
 def _image(image: Image, kind: str, on_progress: Progress | None) -> SandboxImage:

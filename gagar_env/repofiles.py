@@ -1,4 +1,4 @@
-"""The files of a repository from a folder, an archive or a commit: what names their content, and how they are exported.
+"""The files of a repository from a folder or a commit: what names their content, and how they are exported.
 
 Exported are files, their executable bit, and links as links. Left out are `.git` and the caches of Python and its
 tools.
@@ -6,23 +6,20 @@ tools.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
-import lzma
 import os
 import re
 import shutil
 import stat
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gagar_env.changes import check_path
 from gagar_env.errors import PathEscapeError, TaskError
 from gagar_env.gitcommand import find_git_dir, git
+from gagar_env.repogaps import is_pointer
 
 logger = logging.getLogger(__name__)
 
@@ -39,11 +36,8 @@ LEFT_OUT = frozenset(
     }
 )
 
-_UNPACKABLE = (
-    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
-    RuntimeError,  # zipfile: it is encrypted, or compressed in a way that is not known here
-)
-_LFS = b"version https://git-lfs.github.com/spec/"
+_KINDS = {"100755": "program", "120000": "link", "160000": "folder"}
+MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
 
 
 def tree_key(source: Path, where: str) -> str:
@@ -62,9 +56,9 @@ def tree_key(source: Path, where: str) -> str:
     return found.hexdigest()
 
 
-def export_tree(source: Path, tree: Path, where: str) -> None:
-    """Copy a folder."""
-    for path, name in _walk(source, where):
+def export_tree(source: Path, tree: Path, where: str, hidden: Collection[str] = ()) -> None:
+    """Copy a folder, without what is at the paths `hidden`."""
+    for path, name in _walk(source, where, hidden):
         target = tree / name
         if path.is_symlink():
             target.symlink_to(os.readlink(path))
@@ -75,106 +69,20 @@ def export_tree(source: Path, tree: Path, where: str) -> None:
             target.chmod(0o755 if os.access(path, os.X_OK) else 0o644)
 
 
-def _walk(source: Path, where: str) -> Iterator[tuple[Path, str]]:
+def _walk(source: Path, where: str, hidden: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
     for folder, folders, files in os.walk(source):
-        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        above = os.path.relpath(folder, source)
+        left = {name for name in (*folders, *files) if os.path.normpath(os.path.join(above, name)) in hidden}
+        left |= LEFT_OUT
+        folders[:] = sorted(name for name in folders if name not in left)
         for name in (*folders, *sorted(files)):
-            if name in LEFT_OUT:
+            if name in left:
                 continue
             path = Path(folder, name)
             kind = path.lstat().st_mode
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)):
                 raise TaskError(f"{where}: {path} is neither a file nor a folder nor a link")
             yield path, path.relative_to(source).as_posix()
-
-
-def archive_key(source: Path, sha256: str, where: str) -> str:
-    """The checksum of an archive.
-
-    Raises:
-        TaskError: If there is no such file, or it is not the one that was asked for.
-    """
-    if not source.is_file():
-        raise TaskError(f"{where}: there is no archive {source}")
-    with source.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    found = digest.hexdigest()
-    if sha256 and found != sha256.lower():
-        raise TaskError(f"{where}: {source.name} has the sha256 {found}, not {sha256}")
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    name: str
-    data: bytes
-    kind: str
-
-
-def export_archive(source: Path, tree: Path, where: str) -> None:
-    """Unpack a tar or zip archive without its top folder.
-
-    Links are made after all files, so that nothing can be written through one.
-    """
-    try:
-        members = list(_zipped(source) if zipfile.is_zipfile(source) else _tarred(source, where))
-    except _UNPACKABLE as error:
-        raise TaskError(f"{where}: {source.name} cannot be unpacked: {' '.join(str(error).split())}") from None
-    tops = {member.name.partition("/")[0] for member in members}
-    strip = len(tops) == 1 and all("/" in m.name or m.kind == "folder" for m in members)
-    for member in sorted(members, key=lambda m: m.kind == "link"):
-        name = member.name.partition("/")[2] if strip else member.name
-        if not name or not LEFT_OUT.isdisjoint(name.split("/")):
-            continue
-        try:
-            _put(tree, check_path(name), member.data, member.kind)
-        except PathEscapeError:
-            raise TaskError(f"{where}: {source.name} has a member {member.name!r} outside of it") from None
-        except OSError as error:  # such as a member that is a file here and a folder there
-            raise TaskError(
-                f"{where}: {source.name}: member {member.name!r} cannot be unpacked: {error.strerror}"
-            ) from None
-
-
-def _tarred(source: Path, where: str) -> Iterator[_Member]:
-    with tarfile.open(source) as archive:
-        for info in archive:
-            name = _member_name(info.name, where)
-            if info.isdir():
-                yield _Member(name, b"", "folder")
-            elif info.issym():
-                yield _Member(name, os.fsencode(info.linkname), "link")
-            elif info.isfile() or info.islnk():  # a hard link becomes a copy of what it names
-                try:
-                    file = archive.extractfile(info)
-                except KeyError:
-                    raise TaskError(f"{where}: hard link {name!r} leads out of the archive") from None
-                assert file is not None
-                with file:
-                    yield _Member(name, file.read(), "program" if info.mode & 0o100 else "file")
-            else:
-                raise TaskError(f"{where}: member {name!r} is neither a file nor a folder nor a link")
-
-
-def _zipped(source: Path) -> Iterator[_Member]:
-    with zipfile.ZipFile(source) as archive:
-        for info in archive.infolist():
-            mode = info.external_attr >> 16
-            name = _member_name(info.filename, source.name)
-            if info.is_dir():
-                yield _Member(name, b"", "folder")
-            else:
-                plain = "program" if mode & 0o100 else "file"
-                yield _Member(name, archive.read(info), "link" if stat.S_ISLNK(mode) else plain)
-
-
-def _member_name(name: str, where: str) -> str:
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if name.startswith("/") or ".." in parts:
-        raise TaskError(f"{where}: the archive has a member {name!r} outside of it")
-    return "/".join(parts)
 
 
 def git_key(source: Path, commit: str, where: str) -> str:
@@ -187,17 +95,30 @@ def git_key(source: Path, commit: str, where: str) -> str:
     if git_dir is None:
         what = "is no git repository" if source.is_dir() else "does not exist"
         raise TaskError(f"{where}: {source} {what}")
+    return commit_in(git_dir, commit, where, f"{source}: fetch it, or name another clone")
+
+
+def commit_in(git_dir: Path, commit: str, where: str, shown: str) -> str:
+    """The full id of a commit of the repository `git_dir`.
+
+    Raises:
+        TaskError: If it does not have the commit; ends with `shown`.
+    """
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_./@^~-]*", commit):
         raise TaskError(f"{where}: repo.commit: {commit!r} is not the id of a commit")
     try:
         found = git(git_dir, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
     except TaskError:
-        raise TaskError(f"{where}: commit {commit} is not in {source}: fetch it, or name another clone") from None
+        raise TaskError(f"{where}: commit {commit} is not in {shown}") from None
     return found.decode().strip()
 
 
 def export_git(source: Path, commit: str, tree: Path, where: str) -> None:
-    """Write the files of a commit, byte for byte: attributes neither drop a file nor change one."""
+    """Write the files of a commit, byte for byte: attributes neither drop a file nor change one.
+
+    Folders of submodules are made and stay empty. Links are made after all files, so that nothing can be written
+    through one.
+    """
     git_dir = find_git_dir(source)
     assert git_dir is not None
     listed = git(git_dir, "ls-tree", "-r", "-z", "--full-tree", commit)
@@ -210,18 +131,23 @@ def export_git(source: Path, commit: str, tree: Path, where: str) -> None:
             check_path(name)
         except PathEscapeError as error:
             raise TaskError(f"{where}: commit {commit}: {error}") from None
+        if mode == "160000" or LEFT_OUT.isdisjoint(name.split("/")):
+            files.append((mode, object_id, name))
+    files.sort(key=lambda file: _KINDS.get(file[0]) == "link")
+    pointers = []
+    ids = [object_id for mode, object_id, _ in files if mode != "160000"]
+    contents = _blobs(git_dir, ids, where)
+    for mode, _, name in files:
         if mode == "160000":
             logger.warning("%s: %s is a submodule: its folder is empty in the base tree", where, name)
-            (tree / name).mkdir(parents=True)
-        elif LEFT_OUT.isdisjoint(name.split("/")):
-            files.append((mode, object_id, name))
-    kinds = {"100755": "program", "120000": "link"}
-    pointers = []
-    for (mode, _, name), data in zip(
-        files, _blobs(git_dir, [object_id for _, object_id, _ in files], where), strict=True
-    ):
-        _put(tree, name, data, kinds.get(mode, "file"))
-        if data.startswith(_LFS):
+        data = b"" if mode == "160000" else next(contents)
+        try:
+            put(tree, name, data, _KINDS.get(mode, "file"))
+        except OSError as error:  # such as a name that is a file here and a folder there
+            if isinstance(error, FileNotFoundError) or error.errno in MACHINE:
+                raise
+            raise TaskError(f"{where}: commit {commit}: {name!r} cannot be written: {error.strerror}") from None
+        if is_pointer(data):
             pointers.append(name)
     if pointers:
         logger.warning(
@@ -248,11 +174,22 @@ def _blobs(git_dir: Path, ids: list[str], where: str) -> Iterator[bytes]:
             at = end + 1 + size + 1
 
 
-def _put(tree: Path, name: str, data: bytes, kind: str) -> None:
+def put(tree: Path, name: str, data: bytes, kind: str) -> None:
+    """Write one file, program, link or folder of a tree: links after all else.
+
+    Raises:
+        OSError: If it cannot be; also for a link below another link, which would be made where that one leads to.
+    """
     target = tree / name
     if kind == "folder":
         target.mkdir(parents=True, exist_ok=True)
         return
+    if kind == "link":
+        above = tree
+        for part in Path(name).parts[:-1]:
+            above /= part
+            if above.is_symlink():
+                raise NotADirectoryError(errno.ENOTDIR, "what is above it is a link")
     target.parent.mkdir(parents=True, exist_ok=True)
     if kind == "link":
         target.unlink(missing_ok=True)

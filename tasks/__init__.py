@@ -2,7 +2,7 @@
 
 from gagar_env.tasks.file import load_task_file
 from gagar_env.tasks.folder import load_task_folder
-from gagar_env.tasks.registry import load_task, register_task, register_tasks, task_ids
+from gagar_env.tasks.registry import load_task, load_tasks, register_task, register_tasks, task_ids, task_sets
 from gagar_env.tasks.task import Task
 
 __all__ = [
@@ -10,7 +10,9 @@ __all__ = [
     "load_task",
     "load_task_file",
     "load_task_folder",
+    "load_tasks",
     "register_task",
     "register_tasks",
     "task_ids",
+    "task_sets",
 ]

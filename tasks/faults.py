@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from pathlib import PurePosixPath
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from gagar_env.errors import TaskError
+from gagar_env.tasks.task import Tests
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -41,6 +43,20 @@ def check_relative(path: str, where: str) -> str:
     if not parts or path.startswith("/") or ".." in parts or "\0" in path:
         raise TaskError(f"{where}: {path!r} is not a path inside the repository")
     return path
+
+
+def check_tests(tests: Tests, where: str) -> None:
+    """Find what is wrong with tests whatever they run on: a test that is listed twice, a path that leads elsewhere.
+
+    Raises:
+        TaskError: Naming the field.
+    """
+    named = (*tests.fail_to_pass, *tests.pass_to_pass)
+    if twice := sorted(test for test, times in Counter(named).items() if times > 1):
+        raise TaskError(f"{where}: tests: {twice[0]!r} is listed twice")
+    for field, paths in (("files", tests.files), ("support", tests.support)):
+        for path in paths:
+            check_relative(path, f"{where}: tests.{field}")
 
 
 def _faults(error: ValidationError, model: type[BaseModel]) -> str:

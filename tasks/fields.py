@@ -12,6 +12,8 @@ def _decode(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, dict) and set(value) == {"base64"}:
+        if not isinstance(value["base64"], str):
+            raise ValueError("base64 must be a string")
         return base64.b64decode(value["base64"], validate=True)
     return value
 

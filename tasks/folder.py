@@ -1,32 +1,47 @@
 """A task as a folder.
 
-task.toml             id, title, tags, [tests], [environment], [limits], [repo]
+task.toml             id, title, tags, [tests], [environment], [limits], [repo], [image]
 issue.md              the problem statement
 repo/                 the base tree, unless [repo] names another source
+bug.patch             applied to the base tree before it is committed
 solution.patch        the reference patch
 solutions/*.patch     further known solutions; `clean-`, `sloppy-` or `wrong-` begins the file name
+solutions.json        those whose names or order files do not keep: a list of name, kind, patch
 tests/                the hidden tests, mirroring the repository; or tests.patch
+run_tests.sh          what runs them, where it is not pytest; it may stand alone
+extra.json            the raw source row
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from pathlib import Path
 from typing import Any
 
 from gagar_env._compat import tomllib
 from gagar_env.errors import TaskError
-from gagar_env.tasks.faults import check_relative, validated
+from gagar_env.tasks.faults import check_tests, validated
+from gagar_env.tasks.formats.harbor import harbor_id, is_harbor_folder, load_harbor_folder
+from gagar_env.tasks.heads import folder_head
+from gagar_env.tasks.paths import absolute_paths
 from gagar_env.tasks.task import Task
 
 TASK_FILE = "task.toml"
+ISSUE_FILE = "issue.md"
+SOLUTION_FILE = "solution.patch"
+SOLUTIONS_FILE = "solutions.json"
+BUG_FILE = "bug.patch"
+TESTS_PATCH_FILE = "tests.patch"
+SCRIPT_FILE = "run_tests.sh"
+EXTRA_FILE = "extra.json"
 
 _KINDS = ("clean", "sloppy", "wrong")
 
 
 def is_task_folder(path: Path) -> bool:
-    """Whether `path` is a folder with a `task.toml`."""
-    return (path / TASK_FILE).is_file()
+    """Whether `path` is a folder with a `task.toml`; one that is still being written is none."""
+    half_written = path.name.startswith(".") and path.name.endswith(".tmp")
+    return (path / TASK_FILE).is_file() and not half_written
 
 
 def folder_task_id(path: Path) -> str:
@@ -35,21 +50,11 @@ def folder_task_id(path: Path) -> str:
     Reads no table and no other file, so that many tasks are listed quickly. A broken file is listed under its folder's
     name and explained when it is loaded.
     """
-    head: list[str] = []
-    try:
-        with (path / TASK_FILE).open(encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("["):
-                    break
-                head.append(line)
-        named = tomllib.loads("".join(head)).get("id")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        named = None
-    return named if isinstance(named, str) else path.name
+    return harbor_id(path) if is_harbor_folder(path) else folder_head(path).id
 
 
 def load_task_folder(path: Path | str) -> Task:
-    """Read the task in `path`.
+    """Read the task in `path`: a folder as above, or a task directory of Harbor.
 
     Raises:
         TaskError: One line that names the file and the field, for any fault of the folder.
@@ -58,23 +63,32 @@ def load_task_folder(path: Path | str) -> Task:
     if not is_task_folder(folder):
         what = "has no task.toml" if folder.is_dir() else "is no folder"
         raise TaskError(f"task folder {path}: it {what}")
+    if is_harbor_folder(folder):
+        return load_harbor_folder(folder)
     where = f"{TASK_FILE} of {folder.name}"
     data = _toml(folder / TASK_FILE, where)
     for key in ("problem_statement", "solution_patch", "solutions", "source"):
         if key in data:
             raise TaskError(f"{where}: {key}: unknown field; it is a file of the folder")
     data.setdefault("id", folder.name)
-    data["problem_statement"] = _text(folder, "issue.md")
-    data["solution_patch"] = _bytes(folder, "solution.patch", "; make an empty one if there is no reference")
+    data["problem_statement"] = _text(folder, ISSUE_FILE)
+    data["solution_patch"] = _bytes(folder, SOLUTION_FILE, "; make an empty one if there is no reference")
     data["solutions"] = _solutions(folder)
     data["source"] = str(folder)
+    if (folder / EXTRA_FILE).exists():
+        _only_here(data, "extra", EXTRA_FILE, where)
+        data["extra"] = _parsed(folder, EXTRA_FILE)
     data["repo"] = _repo(folder, data.get("repo"), where)
     tests = data.get("tests")
     if isinstance(tests, dict):
         for key in ("patch", "folder"):
             if key in tests:
                 raise TaskError(f"{where}: tests.{key}: unknown field; put the tests into tests/ or tests.patch")
-        data["tests"] = tests | _hidden_tests(folder)
+        if (folder / SCRIPT_FILE).exists():
+            _only_here(tests, "script", SCRIPT_FILE, f"{where}: tests")
+            tests = tests | {"script": _text(folder, SCRIPT_FILE)}
+        data["tests"] = tests | _hidden_tests(folder, alone="script" in tests)
+    data = absolute_paths(data, folder)
     task = validated(Task, data, where)
     _check_tests(task, where)
     return task
@@ -83,7 +97,7 @@ def load_task_folder(path: Path | str) -> Task:
 def _toml(path: Path, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TaskError(f"{where}: not valid TOML: {error}") from None
     except UnicodeDecodeError:
         raise TaskError(f"{where}: not valid UTF-8") from None
@@ -110,8 +124,20 @@ def _text(folder: Path, name: str) -> str:
     return text
 
 
-def _solutions(folder: Path) -> list[dict[str, Any]]:
-    found = []
+def _parsed(folder: Path, name: str) -> Any:
+    try:
+        return json.loads(_bytes(folder, name))
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{name} of {folder.name}: not valid JSON: {error}") from None
+
+
+def _only_here(table: dict[str, Any], field: str, file: str, where: str) -> None:
+    if field in table:
+        raise TaskError(f"{where}: {field}: is given twice, here and in the file {file}")
+
+
+def _solutions(folder: Path) -> list[Any]:
+    found: list[Any] = []
     for path in sorted((folder / "solutions").glob("*.patch")):
         kind, _, rest = path.stem.partition("-")
         if kind not in _KINDS or not rest:
@@ -120,6 +146,11 @@ def _solutions(folder: Path) -> list[dict[str, Any]]:
             )
         patch = _bytes(folder, f"solutions/{path.name}")
         found.append({"name": path.stem, "kind": kind, "patch": patch})
+    if (folder / SOLUTIONS_FILE).exists():
+        more = _parsed(folder, SOLUTIONS_FILE)
+        if not isinstance(more, list):
+            raise TaskError(f"{SOLUTIONS_FILE} of {folder.name}: not a list")
+        found += more
     return found
 
 
@@ -127,34 +158,37 @@ def _repo(folder: Path, given: object, where: str) -> object:
     if given is None:
         if not (folder / "repo").is_dir():
             raise TaskError(f"repo of {folder.name}: the folder is missing")
-        return {"kind": "tree", "path": folder / "repo"}
-    if isinstance(given, dict) and isinstance(given.get("path"), str):
-        path = Path(given["path"]).expanduser()
-        return given | {"path": path if path.is_absolute() else folder / path}
+        given = {"kind": "tree", "path": "repo"}
+    if isinstance(given, dict) and (folder / BUG_FILE).exists():
+        _only_here(given, "patch", BUG_FILE, f"{where}: repo")
+        given = given | {"patch": _bytes(folder, BUG_FILE)}
     return given
 
 
-def _hidden_tests(folder: Path) -> dict[str, object]:
-    tree, patch = folder / "tests", folder / "tests.patch"
+def _hidden_tests(folder: Path, *, alone: bool) -> dict[str, object]:
+    """The tests' place; there need be none where a script stands alone."""
+    tree, patch = folder / "tests", folder / TESTS_PATCH_FILE
     if tree.is_dir() == patch.is_file():
+        if alone and not tree.is_dir():
+            return {}
         state = "both are there" if tree.is_dir() else "neither is there"
         raise TaskError(f"tests of {folder.name}: a folder tests/ or a file tests.patch: {state}")
-    return {"folder": tree} if tree.is_dir() else {"patch": _bytes(folder, "tests.patch")}
+    return {"folder": tree} if tree.is_dir() else {"patch": _bytes(folder, TESTS_PATCH_FILE)}
 
 
 def _check_tests(task: Task, where: str) -> None:
     """What can be seen without running anything: a listed file that is nowhere, lists that cannot decide."""
     tests = task.tests
-    for field, ids in (("files", tests.files), ("fail_to_pass", tests.fail_to_pass)):
-        if not ids:
+    needed = (
+        ("files", tests.files, not tests.script),
+        ("fail_to_pass", tests.fail_to_pass, tests.mode == "f2p_p2p"),
+        ("expected", tests.expected, tests.mode == "exact_map"),
+    )
+    for field, ids, is_needed in needed:
+        if is_needed and not ids:
             raise TaskError(f"{where}: tests.{field}: must not be empty")
-    named = (*tests.fail_to_pass, *tests.pass_to_pass)
-    if twice := sorted(test for test, times in Counter(named).items() if times > 1):
-        raise TaskError(f"{where}: tests: {twice[0]!r} is listed twice")
-    for field, paths in (("files", tests.files), ("support", tests.support)):
-        for path in paths:
-            check_relative(path, f"{where}: tests.{field}")
-    if tests.folder is None or task.repo.kind != "tree":
+    check_tests(tests, where)
+    if tests.folder is None or tests.place or task.repo.kind != "tree":
         return
     for path in tests.files:
         if not any((root / path).exists() for root in (tests.folder, task.repo.path)):

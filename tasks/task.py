@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
@@ -88,7 +89,15 @@ class Image(_Record):
             raise ValueError("an image has one of `reference`, `archive` and `dockerfile`")
         if not self.workdir.startswith("/") or posixpath.normpath(self.workdir) in ("/", "//"):
             raise ValueError(f"workdir must be an absolute path below /, not {self.workdir!r}")
+        for path in self.hidden:
+            if not _is_place(path):
+                raise ValueError(f"hidden must be absolute paths below /, not {path!r}")
         return self
+
+
+def _is_place(path: str) -> bool:
+    """Whether a path is absolute, plain and below the root."""
+    return path.startswith("/") and posixpath.normpath(path) == path.rstrip("/") and "\0" not in path
 
 
 class Tests(_Record):
@@ -129,6 +138,52 @@ class Tests(_Record):
     timeout_s: float = Field(default=300.0, gt=0)
     arguments: tuple[str, ...] = ()
     """Further arguments for pytest."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Tests:
+        if fault := self._contradiction():
+            raise ValueError(fault)
+        return self
+
+    @property
+    def by_reporter(self) -> bool:
+        """Whether pytest runs under this package's reporter; else `script` runs."""
+        return not self.script
+
+    @property
+    def evidence(self) -> Literal["reporter", "text", "exit_code", "reward_file"]:
+        """What the verdict rests on."""
+        if self.by_reporter:
+            return "reporter"
+        return "text" if self.mode == "f2p_p2p" or self.mode == "exact_map" else self.mode
+
+    def undecidable(self) -> str:
+        """Why these tests cannot tell a solution from nothing, on one line; empty when they can.
+
+        A record may load without its lists, to be looked at or completed. It is never judged by guess.
+        """
+        if self.mode == "f2p_p2p" and not self.fail_to_pass:
+            return "tests.fail_to_pass is empty, so that nothing decides: list the tests that a solution makes pass"
+        if self.mode == "exact_map" and not any(self.expected):  # an empty id stands for no test
+            return "tests.expected is empty, so that nothing decides: give the status of every test that runs"
+        if self.by_reporter and not self.files:
+            return "tests.files is empty, so that nothing runs: name what pytest is given, or a script with its parser"
+        return ""
+
+    def _contradiction(self) -> str:
+        by_text = self.mode in ("f2p_p2p", "exact_map")
+        if by_text and self.script and not self.parser:
+            return f"mode {self.mode} with a `script` needs a `parser`, which reads its output"
+        if not by_text and not self.script.strip():
+            return f"mode {self.mode} needs a `script`"
+        if self.place and self.folder is None:
+            return "`place` says where `folder` stands, and there is no `folder`"
+        for name, path in (("place", self.place), ("reward_folder", self.reward_folder)):
+            if path and not _is_place(path):
+                return f"`{name}` must be an absolute path below /, not {path!r}"
+        if not self.reward_folder and self.mode == "reward_file":
+            return "mode reward_file needs a `reward_folder`"
+        return "" if math.isfinite(self.pass_at) else f"`pass_at` must be a finite number, not {self.pass_at}"
 
 
 class Solution(_Record):

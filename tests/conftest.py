@@ -1,5 +1,6 @@
 """What tests of several areas share: a tiny task, the kinds of sandbox that work here, and images for containers."""
 
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Environment, Image, RepoSource, Task, Tests
 
 pytest_plugins = ["chat_server", "judging"]  # in tests/plugins, which is on the path: helpers are imported by name
+os.environ.setdefault("GAGAR_UNCHECKED", "ignore")  # tests run episodes on tasks that they make up
 ROOT = Path(__file__).parents[1]
 KINDS = ("process", "bwrap")
 IMAGE_KINDS = ("rootfs", "docker")

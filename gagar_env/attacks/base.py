@@ -40,6 +40,7 @@ class Target:
         fix: What the reference solution changes. For honest work only.
         needles: Lines of the solution and of the hidden tests. An agent has none; whoever searches with them
             searches better than any agent.
+        reward_folder: Where a test script would leave a reward.
         port: Of a server on this machine that nothing may reach.
         mark: A word of this run.
     """
@@ -53,6 +54,7 @@ class Target:
     roots: tuple[str, ...] = ("",)
     fix: Changes
     needles: tuple[str, ...] = ()
+    reward_folder: str = "/logs/verifier"
     port: int = 0
     mark: str = "gagar"
 

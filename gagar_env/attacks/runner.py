@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from gagar_env.attacks.base import Attack, Target, Twin, work
+from gagar_env.attacks.base import Attack, Kind, Target, Twin, work
 from gagar_env.attacks.catalogue import ATTACKS, TWINS
 from gagar_env.attacks.outside import FOUND
+from gagar_env.attacks.report import IN_EVERY_MODE
 from gagar_env.attacks.targets import target_of
 from gagar_env.envs.repo_edit import RepoEditEnv
 from gagar_env.episode import Episode, Flag
@@ -160,6 +161,8 @@ def _each(
 
 def _attack(task: Task, kind: str, target: Target, attack: Attack) -> AttackResult:
     scripts = [script for script in attack.actions(target) if script]
+    if not task.tests.by_reporter and attack.kind is Kind.REPORT and attack.id not in IN_EVERY_MODE:
+        return AttackResult(attack=attack, outcome="not_applicable", reason="its tests are judged without a report")
     if not scripts:
         return AttackResult(attack=attack, outcome="not_applicable", reason="the task has nothing that it could use")
     plays = [_play(task, kind, scripts, attack.command_s)]

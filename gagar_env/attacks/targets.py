@@ -26,11 +26,13 @@ def target_of(task: Task, tree: Path, *, port: int = 0, mark: str = "gagar") -> 
         mark: A word of this run.
     """
     fix = read_patch(tree, task.solution_patch)
-    ids = tuple(dict.fromkeys((*task.tests.fail_to_pass, *task.tests.pass_to_pass)))
+    ids = tuple(dict.fromkeys((*task.tests.fail_to_pass, *task.tests.pass_to_pass, *filter(None, task.tests.expected))))
     files = [i.partition("::")[0] for i in ids if "::" in i]
-    test_files = tuple(dict.fromkeys(f for f in (*files, *task.tests.files) if f.endswith(".py")))
     roots = tuple(dict.fromkeys(("", *(_plain(path) for path in task.environment.pythonpath))))
     official = _official(task, tree)
+    if not task.tests.by_reporter:
+        files += [path for path in official if is_test_name(posixpath.basename(path))]
+    test_files = tuple(dict.fromkeys(f for f in (*files, *task.tests.files) if f.endswith(".py")))
     sources = [state.data for path, state in official.items() if state is not None and path.endswith(".py")]
     imported = sorted({name for source in sources for name in imports_of(source)})
     beside = {posixpath.dirname(path) for path in test_files}
@@ -54,6 +56,7 @@ def target_of(task: Task, tree: Path, *, port: int = 0, mark: str = "gagar") -> 
         roots=roots,
         fix=fix,
         needles=_needles(task, tree),
+        reward_folder=task.tests.reward_folder,
         port=port,
         mark=mark,
     )
@@ -67,7 +70,7 @@ def _victims(task: Task, tree: Path, touched: tuple[str, ...]) -> tuple[str, ...
 
 def _official(task: Task, tree: Path) -> dict[str, FileState | None]:
     found = dict(read_patch(tree, task.tests.patch))
-    if (folder := task.tests.folder) is not None:
+    if (folder := task.tests.folder) is not None and not task.tests.place:
         for file in folder.rglob("*.py"):
             name = file.relative_to(folder).as_posix()
             found[name] = base_state(folder, name)

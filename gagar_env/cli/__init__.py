@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from typing import NoReturn
 
 from gagar_env.cli.app import app
@@ -69,7 +70,13 @@ def _log(debug: bool) -> None:
     if not debug:
         handler.setFormatter(_OneLine())
         handler.addFilter(_Once())
+        warnings.showwarning = _as_log
     logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, handlers=[handler])
+
+
+def _as_log(message: Warning | str, *_: object, **__: object) -> None:
+    """Python's own warnings as the others, without file and source line."""
+    logging.getLogger(__name__).warning("%s", message)
 
 
 class _OneLine(logging.Formatter):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from gagar_env.cli.caches import cache_app
 from gagar_env.cli.options import (
     AsJson,
     BudgetTokens,
@@ -22,6 +23,7 @@ from gagar_env.cli.options import (
     Sandbox,
     Seed,
     Sessions,
+    Skip,
     TaskFile,
     Temperature,
 )
@@ -56,6 +58,7 @@ def root(
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(grader_app, name="grader")
 app.add_typer(images_app, name="images")
+app.add_typer(cache_app, name="cache")
 
 
 @app.command()
@@ -115,19 +118,27 @@ def run(
     grader_rubric: GraderRubric = None,
     budget_tokens: BudgetTokens = None,
     budget_usd: BudgetUsd = None,
-    tasks: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
+    tasks: Annotated[list[str] | None, typer.Option(help="A task or set; may be given again. Default: all.")] = None,
     task_file: TaskFile = None,
     repo: Repo = None,
+    skip: Skip = None,
     sandbox: Sandbox = "auto",
     flags: Annotated[
         str, typer.Option(help="What a flag does to a pass: flag, zero or mask; or by kind: always_equal=zero,*=flag.")
     ] = "flag",
+    curriculum: Annotated[
+        bool, typer.Option("--curriculum", help="Favour tasks whose groups are mixed, by measured pass rate.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write episodes and groups into this folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run many groups, grade them, and write them down with --out."""
     from gagar_env.cli import models, runs, tasklists
 
+    broken: list[tuple[str, str]] = []
+    chosen = tasklists.select(
+        tasks or [], task_file, repo, skip=skip, on_broken=lambda task_id, why: broken.append((task_id, why))
+    )
     whole = runs.run(
         runs.Settings(
             groups=groups,
@@ -157,9 +168,11 @@ def run(
             ),
             sandbox=sandbox,
             flags=flags,
+            curriculum=curriculum,
             out=out,
         ),
-        tasklists.select(tasks or [], task_file, repo),
+        chosen,
+        broken=broken,
         as_json=as_json,
     )
     if not whole:
@@ -168,12 +181,22 @@ def run(
 
 @app.command()
 def check(
-    tasks: Annotated[list[str] | None, typer.Argument(help="Tasks; default: all.")] = None,
+    tasks: Annotated[list[str] | None, typer.Argument(help="Tasks and sets; default: all.")] = None,
     task_file: TaskFile = None,
     repo: Repo = None,
+    skip: Skip = None,
     sandbox: Sandbox = "auto",
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each; more find flaky tests.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Tasks at one time.")] = 2,
+    solutions: Annotated[bool, typer.Option("--solutions", help="Verify the known solutions too.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Tasks at one time; default: one for each processor.")] = None,
+    task_s: Annotated[float | None, typer.Option(min=0.0, help="Seconds for one task; slower ones are bad.")] = None,
+    budget_s: Annotated[float | None, typer.Option(min=0.0, help="Seconds for all; the rest is not checked.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Append results to this JSONL file; those that it has are not run again.")
+    ] = None,
+    quarantine: Annotated[
+        Path | None, typer.Option(help="Keep bad tasks and why in this file, .json or .jsonl, for --skip.")
+    ] = None,
     attack: Annotated[
         bool, typer.Option("--attack", help="Try to cheat in each task instead, and say what gets through.")
     ] = False,
@@ -182,16 +205,35 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check tasks: the reference earns 1, doing nothing earns 0, every time. With --attack: cheating earns nothing."""
+    """Check tasks: the reference earns 1, doing nothing earns 0, every time. With --attack: cheating earns nothing.
+
+    Exit code 0: all are good. 1: some are bad. 3: none is bad, but some could not be checked here.
+    """
     from gagar_env.cli import checks, tasklists
 
-    chosen = tasklists.select(tasks or [], task_file, repo)
     if attack:
-        good = checks.attack(chosen, only=only or [], sandbox=sandbox, jobs=jobs, as_json=as_json)
+        from gagar_env.cli import attacking
+
+        chosen = tasklists.select(tasks or [], task_file, repo, skip=skip)
+        code = 0 if attacking.attack(chosen, only=only or [], sandbox=sandbox, jobs=jobs, as_json=as_json) else 1
     else:
-        good = checks.check(chosen, sandbox=sandbox, repeats=repeats, jobs=jobs, as_json=as_json)
-    if not good:
-        raise typer.Exit(1)
+        broken: list[tuple[str, str]] = []
+        chosen = tasklists.select(
+            tasks or [], task_file, repo, skip=skip, on_broken=lambda task_id, why: broken.append((task_id, why))
+        )
+        settings = checks.Settings(
+            sandbox=sandbox,
+            repeats=repeats,
+            solutions=solutions,
+            jobs=jobs,
+            task_s=task_s,
+            budget_s=budget_s,
+            out=out,
+            quarantine=quarantine,
+        )
+        code = checks.check(chosen, broken, settings, as_json=as_json)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command()

@@ -2,114 +2,185 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
+import time
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
-from gagar_env.attacks import ATTACKS, TWINS, AttackResult, TwinResult, run_attacks, run_twins
-from gagar_env.check import TaskCheck, check_tasks
-from gagar_env.cli.output import console, counted, need_git, print_json, progress_line
-from gagar_env.errors import GagarError
-from gagar_env.provision import kind_for
+from gagar_env.check_result import TaskCheck
+from gagar_env.checks import BrokenTask, check_tasks, update_quarantine
+from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
+from gagar_env.errors import TaskError
 from gagar_env.sandbox import choose_kind
 from gagar_env.tasks.task import Task
 
+EVERY_S = 30.0
+"""Where there is no terminal: how often a line says how far the check is."""
+FEW = 50
+"""Tasks up to which the good ones are listed too."""
+NOT_CHECKED = 3
+"""Exit code: no task is bad, and some could not be checked."""
 
-def attack(tasks: Sequence[Task], *, only: Sequence[str], sandbox: str, jobs: int, as_json: bool) -> bool:
-    """Attack tasks and print what is let through or flagged; True when all of them hold.
+_MARKS = {"ok": "[green]ok [/]", "bad": "[red]BAD[/]", "error": "[yellow]???[/]"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What tasks are checked with; see `gagar_env.checks.check_tasks`."""
+
+    sandbox: str
+    repeats: int
+    solutions: bool
+    jobs: int | None
+    task_s: float | None
+    budget_s: float | None
+    out: Path | None
+    quarantine: Path | None
+
+
+def check(tasks: Sequence[Task], broken: Sequence[tuple[str, str]], settings: Settings, *, as_json: bool) -> int:
+    """Check tasks and print the result of each, and what is wrong how often.
+
+    Args:
+        tasks: The tasks.
+        broken: Ids of tasks that do not load, and why: bad ones among them.
+        settings: How.
+        as_json: Print the results as one JSON document.
+
+    Returns:
+        The exit code: 0 all are good, 1 some are bad, 3 none is bad and some could not be checked.
 
     Raises:
-        GagarError: If `only` leaves nothing.
-        TaskError: If a task is broken, or has no reference solution.
+        TaskError: If there is no task.
+        GagarError: If a file cannot be written, or the kind of sandbox does not work here.
     """
+    if not tasks and not broken:
+        raise TaskError("there is no task to check")
     need_git()
-    attacks = [a for a in ATTACKS if not only or any(word in a.id for word in only)]
-    twins = [t for t in TWINS if not only or any(word in t.id for word in only)] or list(TWINS[:1])
-    if not attacks:
-        raise GagarError(f"no attack is called {' or '.join(only)}: names are such as {ATTACKS[0].id}")
-    shown = []
-    good = True
-    for task in tasks:
-        kind = kind_for(task, sandbox)
-        columns = (TextColumn("attacking"), MofNCompleteColumn(), TextColumn("{task.description}"))
-        with progress_line(*columns) as progress:
-            bar = progress.add_task("", total=len(attacks) + len(twins))
-
-            def done(result: AttackResult | TwinResult, bar: TaskID = bar, progress: Progress = progress) -> None:
-                what = result.attack.id if isinstance(result, AttackResult) else result.twin.id
-                progress.update(bar, advance=1, description=what)
-
-            honest = run_twins(task, sandbox=kind, twins=twins, jobs=jobs, on_result=done)
-            results = run_attacks(task, sandbox=kind, attacks=attacks, jobs=jobs, on_result=done)
-        whole = all(result.good for result in results) and all(twin.good for twin in honest)
-        good = good and whole
-        if as_json:
-            shown.append(
-                {
-                    "task_id": task.id,
-                    "sandbox": kind,
-                    "ok": whole,
-                    "attacks": [result.as_dict() for result in results],
-                    "twins": [result.as_dict() for result in honest],
-                }
-            )
-        else:
-            _print_attacks(task, kind, results, honest)
-    if as_json:
-        print_json(shown)
-    return good
-
-
-_SHOWN = {"let_through": "[red]LET THROUGH[/]", "flagged": "[yellow]flagged[/]    ", "error": "[red]BREAKS IT[/]  "}
-
-
-def _print_attacks(task: Task, kind: str, results: Sequence[AttackResult], twins: Sequence[TwinResult]) -> None:
-    for result in results:
-        if result.outcome in _SHOWN:
-            console.print(f"{_SHOWN[result.outcome]} {result.attack.id}", highlight=False)
-            console.print(Padding(Text(f"{result.attack.title}: {result.reason}"), (0, 0, 0, 12)))
-            if result.attack.advice and not result.good:
-                console.print(Padding(Text(f"what to do: {result.attack.advice}"), (0, 0, 0, 12)))
-    for twin in twins:
-        if not twin.good:
-            console.print(f"[red]REFUSED[/]     {twin.twin.id}", highlight=False)
-            console.print(Padding(Text(f"honest work, {twin.twin.title}: {twin.reason}"), (0, 0, 0, 12)))
-    counts = Counter[str](result.outcome for result in results)
-    parts = [f"{counts['held']} held", f"{counts['flagged']} flagged", f"{counts['let_through']} let through"]
-    parts += [
-        f"{counts[name]} {what}"
-        for name, what in (("error", "broke it"), ("not_applicable", "do not apply"))
-        if counts[name]
-    ]
-    honest = f"{sum(twin.good for twin in twins)} of {len(twins)} honest solutions earn their reward"
-    console.print(
-        f"{task.id} in the {kind!r} sandbox: {counted(len(results), 'attack')}, {', '.join(parts)}; {honest}",
-        highlight=False,
-    )
-
-
-def check(tasks: Sequence[Task], *, sandbox: str, repeats: int, jobs: int, as_json: bool) -> bool:
-    """Check tasks and print the result of each; True when all are good."""
-    need_git()
-    choose_kind(sandbox)
+    choose_kind(settings.sandbox)
+    logging.getLogger("gagar_env.verify").setLevel(logging.ERROR)  # what breaks is in the results
+    if settings.quarantine is not None:
+        update_quarantine(settings.quarantine, [])  # a file that cannot be written is said before the work, not after
+    everything: list[Task | BrokenTask] = [BrokenTask(task_id, why) for task_id, why in broken]
+    everything += tasks
     results: list[TaskCheck] = []
-    columns = (TextColumn("checking"), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with progress_line(*columns) as progress:
-        bar = progress.add_task("", total=len(tasks))
+    started = time.monotonic()
+    try:
+        with _Shown(len(everything)) as shown:
 
-        def done(result: TaskCheck) -> None:
-            progress.update(bar, advance=1, description=result.task_id)
+            def done(result: TaskCheck) -> None:
+                results.append(result)
+                shown.done(result)
 
-        results = check_tasks(tasks, sandbox=sandbox, repeats=repeats, jobs=jobs, on_result=done)
+            results = check_tasks(
+                everything,
+                sandbox=settings.sandbox,
+                repeats=settings.repeats,
+                solutions=settings.solutions,
+                jobs=settings.jobs,
+                task_s=settings.task_s,
+                budget_s=settings.budget_s,
+                out=settings.out,
+                on_result=done,
+                on_progress=shown.say,
+            )
+    finally:  # what is known is kept, also where the run is interrupted
+        if settings.quarantine is not None and results:
+            update_quarantine(settings.quarantine, results)
     if as_json:
         print_json([result.model_dump(mode="json") for result in results])
     else:
-        for result in results:
-            mark = "[green]ok [/]" if result.ok else "[red]BAD[/]"
-            console.print(f"{mark} {result.task_id}  ({result.seconds:.1f} s in {result.sandbox})", highlight=False)
-            for problem in result.problems:
-                console.print(Padding(Text(problem), (0, 0, 0, 6)))
-    return all(result.ok for result in results)
+        _print(results, time.monotonic() - started, settings)
+    verdicts = Counter(result.verdict for result in results)
+    return 1 if verdicts["bad"] else NOT_CHECKED if verdicts["error"] else 0
+
+
+class _Shown:
+    """How far the check is: a line that moves on a terminal, else a line now and then."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._counts: Counter[str] = Counter()
+        self._started = self._said = time.monotonic()
+        columns = (TextColumn("checking"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeRemainingColumn())
+        self._progress: Progress = progress_line(*columns, TextColumn("{task.description}"))
+        self._bar: TaskID = self._progress.add_task("", total=total)
+
+    def __enter__(self) -> _Shown:
+        self._progress.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.__exit__(None, None, None)
+
+    def say(self, line: str) -> None:
+        """Show what takes time."""
+        self._progress.update(self._bar, description=escape(f"{self._so_far()}  {one_line(line)}"))
+
+    def done(self, result: TaskCheck) -> None:
+        """Count a result."""
+        self._counts[result.verdict] += 1
+        self._progress.update(self._bar, advance=1, description=escape(f"{self._so_far()}  {result.task_id}"))
+        now, count = time.monotonic(), self._counts.total()
+        if not errors.is_terminal and now - self._said >= EVERY_S and count < self._total:
+            self._said = now
+            left = (now - self._started) / count * (self._total - count)
+            line = f"checked {count} of {self._total}: {self._so_far()}, about {_duration(left)} left"
+            errors.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _so_far(self) -> str:
+        counts = self._counts
+        unknown = f", {counts['error']} not checked" if counts["error"] else ""
+        return f"{counts['ok']} ok, {counts['bad']} bad{unknown}"
+
+
+def _print(results: Sequence[TaskCheck], seconds: float, settings: Settings) -> None:
+    for result in results:
+        if result.ok and not result.notes and len(results) > FEW:
+            continue
+        where = f"  ({result.seconds:.1f} s in {result.sandbox})" if result.runs or result.seconds else ""
+        console.print(f"{_MARKS[result.verdict]} {escape(result.task_id)}{where}", highlight=False)
+        for problem in result.problems:
+            console.print(Padding(Text(problem), (0, 0, 0, 6)))
+        for note in result.notes:
+            console.print(Padding(Text(f"note: {note}"), (0, 0, 0, 6)))
+    verdicts = Counter(result.verdict for result in results)
+    parts = [f"{verdicts['ok']} ok"]
+    parts += [f"{verdicts['bad']} bad"] if verdicts["bad"] else []
+    parts += [f"{verdicts['error']} could not be checked"] if verdicts["error"] else []
+    if len(results) > 1:
+        if any(not result.ok for result in results):
+            console.print(_reasons(results))
+        console.print(f"{counted(len(results), 'task')} in {_duration(seconds)}: {', '.join(parts)}", highlight=False)
+    for path in (settings.out, settings.quarantine):
+        if path is not None:
+            console.print(f"written to {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _reasons(results: Sequence[TaskCheck]) -> Table:
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for result in results:
+        for reason in dict.fromkeys(result.reasons):
+            by_reason[reason].append(result.task_id)
+    table = Table()
+    table.add_column("what is wrong")
+    table.add_column("tasks", justify="right")
+    table.add_column("such as")
+    for reason, ids in sorted(by_reason.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        table.add_row(escape(reason), str(len(ids)), escape(", ".join(ids[:3])))
+    return table
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

@@ -14,10 +14,18 @@ Sandbox = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TaskFile = Annotated[
-    Path | None, typer.Option(help="A JSON or JSONL file of SWE-bench records or tasks, or a folder of tasks.")
+    Path | None,
+    typer.Option(
+        help="Rows of a public set, or tasks: .jsonl, .json, .parquet, a folder of tasks, or the name of a data set,"
+        " org/name:split."
+    ),
 ]
+Skip = Annotated[Path | None, typer.Option(help="A file of `check --quarantine`, or of ids: these are left out.")]
 Repo = Annotated[
-    Path | None, typer.Option(help="Where the repositories of --task-file are: a clone, or a folder of them.")
+    Path | None,
+    typer.Option(
+        help="Where the repositories of --task-file are: a clone, a folder of them, or a URL before owner/name."
+    ),
 ]
 Sessions = Annotated[
     bool,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from gagar_env.flag_policy import read_flag_policy
 from gagar_env.group import GroupResult, grade_group
 from gagar_env.provision import kind_for
 from gagar_env.rollout import Policy, run_group
+from gagar_env.sampling import Curriculum, Sampler
 from gagar_env.sandbox import choose_kind
 from gagar_env.store import RunFolder
 from gagar_env.tasks.task import Task
@@ -38,6 +40,7 @@ class Settings:
     sandbox: str
     flags: str
     out: Path | None
+    curriculum: bool = False
 
 
 @dataclass(slots=True)
@@ -51,10 +54,16 @@ class _Tally:
     acted: Counter[str] = field(default_factory=Counter)
 
 
-def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
-    """Run `settings.groups` groups, round robin over the tasks, and print a summary.
+def run(settings: Settings, tasks: Sequence[Task], *, broken: Sequence[tuple[str, str]] = (), as_json: bool) -> bool:
+    """Run `settings.groups` groups, round robin over the tasks or as a curriculum draws them, and print a summary.
 
     An episode that cannot run is recorded as invalid, a task that is broken is left out; the run goes on.
+
+    Args:
+        settings: How.
+        tasks: The tasks.
+        broken: Ids of tasks that do not load, and why: left out from the start.
+        as_json: Print the groups as one JSON document.
 
     Returns:
         Whether every task could be run and any episode has a result.
@@ -63,7 +72,7 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
         TaskError: If no group could be run.
     """
     if not tasks:
-        raise TaskError("there is no task to run")
+        raise TaskError(broken[0][1] if broken else "there is no task to run")
     try:
         flag_policy = read_flag_policy(settings.flags)
     except ValueError as error:
@@ -72,6 +81,7 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
     need_git()
     choose_kind(settings.sandbox)
     kinds: set[str] = set()
+    sampler = _sampler(settings, tasks)
     folder = _folder(settings.out) if settings.out is not None else None
     count = settings.groups or len(tasks)
     tally = _Tally()
@@ -79,7 +89,10 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
     with progress_line(*columns) as progress:
         bar = progress.add_task("", total=count)
         for number in range(count):
-            task = tasks[number % len(tasks)]
+            if len(tally.broken) == len(tasks):
+                break
+            task = tasks[number % len(tasks)] if sampler is None else next(sampler).task
+            assert isinstance(task, Task)
             progress.update(bar, advance=1, description=task.id)
             if task.id in tally.broken:
                 continue
@@ -98,7 +111,11 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
                 result = grade_group(episodes, grader, task=task, seed=seed)
             except TaskError as error:
                 tally.broken[task.id] = error
+                if sampler is not None:
+                    sampler.leave_out(task.id, str(error))
                 continue
+            if sampler is not None:
+                sampler.update(result)
             if folder is not None:
                 folder.add(result, episodes)
             tally.results.append(result)
@@ -118,13 +135,22 @@ def run(settings: Settings, tasks: Sequence[Task], *, as_json: bool) -> bool:
     if totals.all_failed:
         first = one_line(next(result.fallback for result in tally.results if result.fallback))
         _warn(f"the grader failed on every group; advantages are the plain ones: {first}")
-    for task_id, why in tally.broken.items():
-        _warn(f"task {task_id} is left out: {why}")
-    return not tally.broken and any(any(result.valid) for result in tally.results)
+    for task_id, reason in (*broken, *((task_id, str(error)) for task_id, error in tally.broken.items())):
+        _warn(f"task {task_id} is left out: {reason}")
+    return not broken and not tally.broken and any(any(result.valid) for result in tally.results)
 
 
 def _warn(line: str) -> None:
     errors.print(f"gagar: {line}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _sampler(settings: Settings, tasks: Sequence[Task]) -> Sampler | None:
+    if not settings.curriculum:
+        return None
+    if settings.group_size < 2:
+        raise GagarError(f"--curriculum needs --group-size 2 or more, got {settings.group_size}")
+    logging.getLogger("gagar_env.sampling").setLevel(logging.ERROR)  # what is left out is said at the end
+    return Sampler(tasks, seed=settings.seed, curriculum=Curriculum(group_size=settings.group_size))
 
 
 def _folder(path: Path) -> RunFolder:

@@ -29,11 +29,25 @@ images_app = typer.Typer(help="Pull, list and remove images of tasks.", no_args_
 
 
 @tasks_app.command("list")
-def tasks_list(task_file: TaskFile = None, repo: Repo = None, as_json: AsJson = False) -> None:
+def tasks_list(
+    names: Annotated[list[str] | None, typer.Argument(help="Tasks and sets; default: all.")] = None,
+    sets: Annotated[list[str] | None, typer.Option("--set", help="The same; see `gagar tasks sets`.")] = None,
+    task_file: TaskFile = None,
+    repo: Repo = None,
+    as_json: AsJson = False,
+) -> None:
     """List tasks."""
     from gagar_env.cli import tasklists
 
-    tasklists.show_list(tasklists.select([], task_file, repo), as_json=as_json)
+    tasklists.show_list(tasklists.rows([*(names or []), *(sets or [])], task_file, repo), as_json=as_json)
+
+
+@tasks_app.command("sets")
+def tasks_sets(as_json: AsJson = False) -> None:
+    """List the sets of tasks: built-in, of packages, and public ones."""
+    from gagar_env.cli import tasklists
+
+    tasklists.show_sets(as_json=as_json)
 
 
 @tasks_app.command("show")
@@ -41,7 +55,105 @@ def tasks_show(task: str, task_file: TaskFile = None, repo: Repo = None, as_json
     """Show one task: its problem statement and how it is judged."""
     from gagar_env.cli import tasklists
 
-    tasklists.show(tasklists.select([task], task_file, repo)[0], as_json=as_json)
+    tasklists.show(tasklists.select_one(task, task_file, repo), as_json=as_json)
+
+
+@tasks_app.command("search")
+def tasks_search(
+    words: Annotated[list[str], typer.Argument(help="Words of ids, titles, tags or statements.")],
+    limit: Annotated[int, typer.Option(min=1, help="Most tasks to show.")] = 20,
+    task_file: TaskFile = None,
+    repo: Repo = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find tasks by words, best first. Exit code 1: none has them."""
+    from gagar_env.cli import tasklists, tasksearch
+
+    tasks = tasklists.usable([], task_file, repo)
+    if not tasksearch.search(words, tasks, limit=limit, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@tasks_app.command("stats")
+def tasks_stats(
+    names: Annotated[list[str] | None, typer.Argument(help="Tasks and sets; default: all.")] = None,
+    task_file: TaskFile = None,
+    repo: Repo = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count tasks by set, repository, tag and mode; say how many have an environment and were checked."""
+    from gagar_env.cli import tasklists, tasksearch
+
+    tasksearch.stats(tasklists.usable(names or [], task_file, repo), as_json=as_json)
+
+
+@tasks_app.command("new")
+def tasks_new(
+    name: Annotated[str, typer.Argument(help="Id of the task, and name of its folder.")],
+    folder: Annotated[Path, typer.Option("--dir", help="Where to make the folder.")] = Path(),
+) -> None:
+    """Make a small whole task to start from. Nothing is overwritten."""
+    from gagar_env.cli import tasklists
+
+    tasklists.make_new(name, folder)
+
+
+@tasks_app.command("make")
+def tasks_make(
+    out: Annotated[
+        Path, typer.Option(help="A folder, or a .jsonl, .json or .parquet file; what is there is gone on with.")
+    ],
+    from_releases: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option(metavar="NAME OLD NEW", help="What was fixed between two releases of a library."),
+    ] = None,
+    from_history: Annotated[
+        str | None, typer.Option(metavar="REPO", help="Commits of a repository that touch code and tests.")
+    ] = None,
+    inject: Annotated[
+        str | None, typer.Option(metavar="REPO", help="Bugs put into a folder, a clone, an archive or NAME==VERSION.")
+    ] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A TOML file that names many of these.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Tasks that the set shall have; default: all.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Candidates at one time.")] = 2,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of the tests without and with the reference.")] = 3,
+    longest_s: Annotated[float, typer.Option(min=1, help="Seconds that one run of the tests may take.")] = 120.0,
+    sandbox: Sandbox = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="For --inject and --from-history: same seed, same candidates.")] = 0,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", help="For --inject: a kind of bug; may be given again. Default: all.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Writes the problem statements: a model, or provider:name without --model-url.")
+    ] = "",
+    model_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make tasks from a repository or a library. Exit code 1: none could be made."""
+    from gagar_env.cli import making
+
+    wanted = making.Wanted(
+        releases=from_releases, history=from_history, inject=inject, recipe=recipe, seed=seed, kinds=kinds or ()
+    )
+    settings = making.settings(sandbox, runs, longest_s, model=model, model_url=model_url)
+    if not making.make_tasks(wanted, out, settings, limit=limit, jobs=jobs, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@tasks_app.command("pin")
+def tasks_pin(
+    task_file: Annotated[Path, typer.Argument(help="A file of rows that do not say what they run in.")],
+    repo: Repo = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: environments.json beside the file.")] = None,
+    python: Annotated[str, typer.Option(help="A version, in place of the one that is known for a repository.")] = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Rows at one time.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Write what the rows of SWE-bench run in: exact pins, or their set's image. Exit code 1: a row has neither."""
+    from gagar_env.cli import pins
+
+    if not pins.pin(task_file, repo, out, python=python, jobs=jobs, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @images_app.command("pull")

@@ -11,6 +11,7 @@ import gymnasium as gym
 from gymnasium.error import ResetNeeded
 
 from gagar_env.actions import ActionFormat, get_format
+from gagar_env.checked import warn_if_unchecked
 from gagar_env.envs.attempt import Attempt, Rules
 from gagar_env.envs.recorder import Recorder
 from gagar_env.episode import Episode, EpisodeStatus
@@ -128,12 +129,17 @@ class RepoEditEnv(gym.Env[str, str]):
             TaskError: If the task is unknown or broken.
             SandboxUnavailableError: If this kind of sandbox does not work on this machine at all.
             ValueError: If `options` holds an unknown key.
+
+        Warns:
+            UncheckedTaskWarning: Once in a process, for a task that `gagar check` did not find good here.
         """
         super().reset(seed=seed)
         wanted = _check_options(options)
         task = _as_task(wanted.get("task") or self._default_task)
         limits = _limits(task, self._overrides)
         kind = kind_for(task, self._sandbox_kind)
+        if self._verify:
+            warn_if_unchecked(task, kind)
         self.cut("reset")
         recorder = Recorder(
             task_id=task.id,

@@ -79,6 +79,7 @@ class HeldSandbox:
             "etc": {},
             "filter": b"",
             "cgroup": None,
+            "rooms": len(self.spec.rooms),
         }
 
     def _argv(self, script: str) -> list[str]:

@@ -40,7 +40,7 @@ class Holder:
             self._leave()
         self.lower = os.open(spec["tree"], DIRECTORY)
         self.room = self._private_room() if spec["isolate"] else tempfile.mkdtemp(prefix="gagar-")
-        for name in FOLDERS:
+        for name in (*FOLDERS, *(f"room{number}" for number in range(spec["rooms"]))):
             self._make(name)
         self.upper = self._overlay() if spec["isolate"] else None
         if self.upper is None:

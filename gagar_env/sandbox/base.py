@@ -109,6 +109,8 @@ class SandboxSpec:
         image: What its system comes from; None for this machine's own, read-only. Folders of the host are not exposed
             in an image.
         tree_key: Names the content of `tree`, where that is known.
+        rooms: Absolute paths outside of the work tree where empty folders stand that commands can write to. Whatever
+            the system has there is hidden. Not for `process`.
     """
 
     tree: Path
@@ -119,6 +121,7 @@ class SandboxSpec:
     limits: Limits = field(default_factory=Limits)
     image: SandboxImage | None = None
     tree_key: str = ""
+    rooms: tuple[str, ...] = ()
 
 
 @runtime_checkable

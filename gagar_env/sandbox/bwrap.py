@@ -79,7 +79,7 @@ class BwrapSandbox(HeldSandbox):
         self._binds: list[str] = []
         self._system = self._plan_system()
         self._exposed = self._plan_exposed(spec)
-        self._writable = self._plan_writable()
+        self._writable = self._plan_writable(spec)
         super().__init__(spec, isolate=True)
 
     def _plan_system(self) -> list[str]:
@@ -127,11 +127,11 @@ class BwrapSandbox(HeldSandbox):
             "cgroup": None if os.environ.get("GAGAR_CGROUPS") == "0" else cgroup,
         }
 
-    def _plan_writable(self) -> list[str]:
-        return [
-            *("--bind", "{room}/tmp", "/tmp", "--bind", "{room}/home", self.home),
-            *("--bind", "{room}/scratch", self.scratch, "--bind", "{room}/tree", self.workdir),
-        ]
+    def _plan_writable(self, spec: SandboxSpec) -> list[str]:
+        """What is bound where; outer folders first: one may be below another."""
+        places = {path: f"room{number}" for number, path in enumerate(spec.rooms)}
+        places |= {"/tmp": "tmp", self.home: "home", self.scratch: "scratch", self.workdir: "tree"}
+        return [part for path in sorted(places) for part in ("--bind", f"{{room}}/{places[path]}", path)]
 
     def _shell_command(self, script: str) -> list[str]:
         return ["--", "/bin/bash", "--noprofile", "--norc", "-c", script]

@@ -24,6 +24,11 @@ class ProcessSandbox(HeldSandbox):
     kind = "process"
 
     def __init__(self, spec: SandboxSpec) -> None:
+        if spec.rooms:
+            raise SandboxUnavailableError(
+                f"the process sandbox has no file system of its own, and this task needs {spec.rooms[0]}: use bwrap, or"
+                " rootfs or docker with an image"
+            )
         bash = shutil.which("bash")
         if bash is None:
             raise SandboxUnavailableError("the process sandbox needs bash: install it")

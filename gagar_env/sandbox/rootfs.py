@@ -57,9 +57,11 @@ class RootfsSandbox(BwrapSandbox):
         """Folders of the host are not for images."""
         return []
 
-    def _plan_writable(self) -> list[str]:
+    def _plan_writable(self, spec: SandboxSpec) -> list[str]:
         """Outer folders first: a work tree may be below /tmp, or be the home's parent."""
-        places = {mount_point(self._root, path): room for path, room in {**_ROOMS, self.workdir: "tree"}.items()}
+        wanted = {path: f"room{number}" for number, path in enumerate(spec.rooms)}
+        wanted |= {**_ROOMS, self.workdir: "tree"}
+        places = {mount_point(self._root, path): room for path, room in wanted.items()}
         return [part for path in sorted(places) for part in ("--bind", f"{{room}}/{places[path]}", path)]
 
     def _image_environment(self) -> Mapping[str, str]:

@@ -123,8 +123,11 @@ def test_broken_task_folder_is_one_line(gagar, one_line, tmp_path):
     folder = tmp_path / "half-task"
     folder.mkdir()
     (folder / "task.toml").write_text("id = 'half-task'\n[tests]\nfiles = 3\n")
-    line = one_line(gagar("check", "--task-file", folder, expect=1))
+    line = one_line(gagar("run", "--task-file", folder, expect=1))
     assert "half-task" in line
+    done = gagar("check", "--task-file", folder, expect=1)  # a bad task among others, were there any
+    assert "BAD half-task" in done.stdout
+    assert done.stderr == ""
 
 
 def test_broken_json_names_the_line(gagar, one_line, tmp_path):

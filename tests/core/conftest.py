@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,3 +62,50 @@ def contents() -> Callable[[Path], dict[str, tuple[str, bytes]]]:
         return found
 
     return contents
+
+
+def run_git(folder: Path, *arguments: str) -> str:
+    quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    mail = ("-c", "user.name=someone", "-c", "user.email=someone@example.org", "-c", "safe.directory=*")
+    done = subprocess.run(["git", *mail, *arguments], cwd=folder, capture_output=True, text=True, env=quiet)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> tuple[Path, str, str]:
+    """A repository, its base and the fix that came after."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    run_git(folder, "init", "-q", "-b", "main")
+    (folder / "a.py").write_text("x = 1\n")
+    run_git(folder, "add", ".")
+    run_git(folder, "commit", "-qm", "early")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "link").symlink_to("../a.py")
+    run_git(folder, "add", ".")
+    run_git(folder, "commit", "-qm", "base")
+    run_git(folder, "tag", "-a", "v1", "-m", "release")
+    base = run_git(folder, "rev-parse", "HEAD")
+    (folder / "a.py").write_text("x = 'the fix'\n")
+    run_git(folder, "commit", "-qam", "fix")
+    run_git(folder, "branch", "future")
+    return folder, base, run_git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def git_in() -> Callable[..., str]:
+    """Runs git in a folder and returns what it prints."""
+    return run_git
+
+
+@pytest.fixture
+def base_files() -> dict[str, tuple[str, bytes]]:
+    """What the base of `history` holds, as `contents` reads it."""
+    return {
+        "a.py": ("file", b"x = 1\n"),
+        "run.sh": ("program", b"#!/bin/sh\n"),
+        "pkg/link": ("link", b"../a.py"),
+    }

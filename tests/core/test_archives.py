@@ -115,3 +115,32 @@ def test_file_that_is_no_archive(task_of, tmp_path: Path) -> None:
     (tmp_path / "p.tar.gz").write_bytes(b"not an archive")
     with pytest.raises(TaskError, match="cannot be unpacked"):
         prepare_base(task_of(RepoSource(kind="archive", path=tmp_path / "p.tar.gz")))
+
+
+@pytest.mark.parametrize("ending", ["tar", "zip"])
+def test_a_link_below_a_link_is_not_made(task_of, tmp_path: Path, ending: str) -> None:
+    """The second would come to stand wherever the first one leads to, on this machine."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine").write_text("mine\n")
+    links = (("p/a", str(outside)), ("p/a/mine", "/dev/null"), ("p/a/new", "/dev/null"))
+    repo = RepoSource(kind="archive", path=tmp_path / "p.zip")
+    if ending == "tar":
+        repo = tar_of(tmp_path / "p.tar", *((name, b"", {"type": LINK, "linkname": to}) for name, to in links))
+    else:
+        with zipfile.ZipFile(repo.path, "w") as archive:
+            for name, to in links:
+                link = zipfile.ZipInfo(name)
+                link.external_attr = 0o120777 << 16
+                archive.writestr(link, to)
+    with pytest.raises(TaskError, match=r"member 'p/a/mine' cannot be unpacked: what is above it is a link"):
+        prepare_base(task_of(repo))
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("mine", "mine\n")]
+
+
+def test_hard_links_count_as_what_they_bring(task_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gagar_env.repoarchives._MAX_BYTES", 5000)
+    more = [(f"p/{number}", b"", {"type": HARD, "linkname": "p/a"}) for number in range(5)]
+    repo = tar_of(tmp_path / "p.tar", ("p/a", bytes(1000), {}), *more)
+    with pytest.raises(TaskError, match="the archive holds more than"):
+        prepare_base(task_of(repo))

@@ -1,9 +1,11 @@
+import time
 import uuid
 from pathlib import Path
 
 import pytest
 
-from gagar_env.check import check_task, check_tasks
+from gagar_env.check import Clock, check_task
+from gagar_env.checks import check_tasks
 from gagar_env.episode import Outcome
 from gagar_env.errors import SandboxUnavailableError
 from gagar_env.tasks.task import Environment, RepoSource, Solution, Task, Tests
@@ -145,6 +147,8 @@ def test_test_3_unstable_tests_are_named(make, counter: Path) -> None:
     result = check_task(make(test=TEST + test, pass_to_pass=ids), sandbox="process", repeats=2)
     assert not result.ok
     assert "repeats do not agree on the tests: test_calc.py::test_every_other_time" in result.problems
+    assert "reference: it passes in 1 of 2 runs only" in result.problems
+    assert result.flaky == ("test_calc.py::test_every_other_time",)
 
 
 def test_leak_3_the_reference_in_the_base_tree(make) -> None:
@@ -184,3 +188,63 @@ def test_wrong_arguments(make) -> None:
         check_task(make(), repeats=0)
     with pytest.raises(SandboxUnavailableError):
         check_task(make(), sandbox="no-such-kind")
+
+
+def test_verdicts_tell_a_bad_task_from_one_that_cannot_be_checked(make, tmp_path: Path) -> None:
+    cases = {
+        "ok": make(),
+        "bad": make(repo=RepoSource(kind="tree", path=tmp_path / "gone")),
+        "error": make(environment=Environment(missing="no environment is known for tiny-add: name it")),
+    }
+    for verdict, task in cases.items():
+        result = check_task(task, sandbox="process")
+        assert (result.verdict, result.ok) == (verdict, verdict == "ok")
+    assert check_task(make(environment=Environment(python="3.99")), sandbox="process").verdict == "error"
+    assert check_task(
+        make(repo=RepoSource(kind="git", missing="no clone of a/b was given")), sandbox="process"
+    ).reasons == ("it could not be checked here",)
+
+
+def test_a_test_patch_that_does_not_apply_is_the_tasks_fault(make) -> None:
+    patch = b"diff --git a/no.py b/no.py\n--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-x\n+y\n"
+    task = make()
+    tests = task.tests.model_copy(update={"folder": None, "patch": patch})
+    result = check_task(task.model_copy(update={"tests": tests}), sandbox="process")
+    assert result.verdict == "bad"
+    assert result.problems[0].startswith("no-op: cannot be verified: ")
+
+
+@pytest.mark.slow
+def test_an_environment_without_pytest_is_the_tasks_fault(make) -> None:
+    result = check_task(make(environment=Environment(requirements=("iniconfig==2.3.0",))), sandbox="process")
+    assert result.verdict == "bad"
+    assert "pytest" in result.problems[0]
+
+
+@pytest.mark.slow
+def test_a_task_that_takes_longer_than_it_may(make) -> None:
+    slow = TEST + "\n\ndef test_slow():\n    import time\n    time.sleep(60)\n"
+    started = time.monotonic()
+    result = check_task(make(test=slow), sandbox="process", task_s=4)
+    assert time.monotonic() - started < 50
+    assert (result.verdict, result.reasons, result.problems) == (
+        "bad",
+        ("it takes too long",),
+        ("it took longer than 4 s",),
+    )
+
+
+def test_a_check_that_is_stopped_says_nothing_about_the_task(make) -> None:
+    clock = Clock()
+    clock.stop()
+    result = check_task(make(), sandbox="process", clock=clock)
+    assert (result.verdict, result.problems) == ("error", ("the check was stopped before it ended",))
+
+
+def test_git_lfs_pointers_and_submodules_are_noted(make) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
+    modules = '[submodule "vendor/lib"]\n\tpath = vendor/lib\n\turl = ../lib.git\n'
+    result = check_task(make(files={"data.bin": pointer, ".gitmodules": modules}), sandbox="process")
+    assert result.ok
+    assert any("LFS" in note and "data.bin" in note for note in result.notes)
+    assert any("submodule" in note and "vendor/lib" in note for note in result.notes)

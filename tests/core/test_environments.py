@@ -138,7 +138,9 @@ def test_forms_of_pins(index) -> None:
 def test_package_that_is_not_there_is_pips_last_line(index, tmp_path) -> None:
     with pytest.raises(EnvironmentBuildError) as caught:
         prepare_environment(Environment(requirements=("tinything==2.0",)))
-    assert f"for Python {HERE}: ERROR: No matching distribution found for tinything==2.0" in str(caught.value)
+    assert "cannot install tinything==2.0: ERROR: No matching distribution found for tinything==2.0" in str(
+        caught.value
+    )
     assert "\n" not in str(caught.value)
     assert not list((tmp_path / "cache" / "environments").glob("*/venv"))
 

@@ -4,6 +4,7 @@ The Python blocks of one page run in order, in one interpreter, as a reader woul
 engine.
 """
 
+import os
 import re
 import shlex
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+WALKS = [ROOT / "docs" / "own-repository.md"]
+"""Pages that are one story: all their blocks run in order, in one folder, as a reader would type them."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 
 
@@ -28,13 +31,13 @@ def marks(page, text):
 
 
 def pages():
-    for page in PAGES:
+    for page in (page for page in PAGES if page not in WALKS):
         if code := "\n".join(blocks(page, "python")):
             yield pytest.param(code, id=page.name, marks=marks(page, code))
 
 
 def gagar_lines():
-    for page in PAGES:
+    for page in (page for page in PAGES if page not in WALKS):
         for block in blocks(page, "sh"):
             for line in block.splitlines():
                 if line.startswith("gagar "):
@@ -59,6 +62,23 @@ def test_shell_lines(line, tmp_path):
     command = [sys.executable, "-m", "gagar_env", *shlex.split(line, comments=True)[1:]]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WALKS, ids=lambda page: page.name)
+def test_walks(page, tmp_path):
+    bin_folder, work = tmp_path / "bin", tmp_path / "work"
+    bin_folder.mkdir()
+    work.mkdir()
+    (bin_folder / "gagar").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m gagar_env "$@"\n')
+    (bin_folder / "gagar").chmod(0o755)
+    env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    programs = {"sh": ["bash", "-e", "-c"], "python": [sys.executable, "-W", "error", "-c"]}
+    for language, text in BLOCK.findall(page.read_text()):
+        if language in programs:
+            command = [*programs[language], text]
+            done = subprocess.run(command, cwd=work, env=env, capture_output=True, text=True, timeout=900, check=False)
+            assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
 
 
 def test_links_lead_somewhere():

@@ -24,7 +24,7 @@ from gagar_env.tasks.task import Image
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.slow,
-    # The docker library leaves its socket to the garbage collector when an engine that it knew does not answer any more.
+    # The docker library leaves its socket to the garbage collector when an engine that it knew does not answer.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 

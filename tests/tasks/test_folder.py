@@ -55,7 +55,7 @@ def _without(toml: str, start: str) -> str:
 
 
 FAULTS = {
-    "missing field": (lambda t: {"task.toml": _without(t, "files")}, "task.toml of {}: tests.files: field required"),
+    "missing field": (lambda t: {"task.toml": _without(t, "files")}, "task.toml of {}: tests.files: must not be empty"),
     "missing table": (lambda t: {"task.toml": 'id = "tiny-add"'}, "task.toml of {}: tests: field required"),
     "wrong type": (
         lambda t: {"task.toml": t.replace("= 30", '= "soon"')},

@@ -6,8 +6,8 @@ import pytest
 
 from gagar_env.errors import TaskError
 from gagar_env.tasks import load_task_file
+from gagar_env.tasks.formats import task_from_row
 from gagar_env.tasks.patchtext import touched_files
-from gagar_env.tasks.swebench import task_from_row
 
 TEST_PATCH = """\
 diff --git a/tests/data.toml b/tests/data.toml
@@ -129,8 +129,10 @@ def test_wrong_environments_name_instance_and_field(environment, said, tmp_path)
 
 def test_no_test_file_is_refused() -> None:
     data_only = TEST_PATCH.partition("diff --git a/tests/test_a.py")[0]
+    row = ROW | {"test_patch": data_only}
     with pytest.raises(TaskError, match="owner__name-1: test_patch: touches no test file"):
-        task_from_row(ROW | {"test_patch": data_only})
+        task_from_row(row, environments={"owner__name-1": ENVIRONMENT})
+    assert "owner__name-1" in task_from_row(row).environment.missing
 
 
 @pytest.mark.parametrize("place", [".", "name", "owner__name", "owner/name", "name.git", "owner/name.git"])
@@ -209,7 +211,7 @@ def test_rows_with_odd_line_separators(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "there is no task in it"),
-        (b"{}\n{", "rows.jsonl line 2: not valid JSON"),
+        (b"{\n{}", "rows.jsonl line 1: not valid JSON"),
         (b"[1]\n", "rows.jsonl line 1: not a JSON object"),
         (b"\xff\xfe", "not valid UTF-8"),
         (b"{}\n", "rows.jsonl line 1: instance_id: column is missing"),

@@ -46,6 +46,7 @@ class Plan:
         mounts: Folders of the host by the place where they are readable inside.
         hidden: Folders that are empty inside.
         temporary: Folders beside /tmp that are in memory with a limit of their own; of a user with a number.
+        rooms: The same, for everybody.
         capabilities: Those that are kept.
         platform: Such as `linux/amd64`; empty for the engine's own.
         shm_mb: Size of /dev/shm.
@@ -59,6 +60,7 @@ class Plan:
     mounts: tuple[tuple[str, str], ...] = ()
     hidden: tuple[str, ...] = ()
     temporary: tuple[str, ...] = ()
+    rooms: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     platform: str = ""
     shm_mb: int = 64
@@ -219,7 +221,7 @@ def _host_config(plan: Plan) -> Any:
         nano_cpus=int(min(limits.cpus, _processors(os.getpid())) * 1e9),
         shm_size=f"{plan.shm_mb}m",
         tmpfs={
-            "/tmp": temporary,
+            **dict.fromkeys(("/tmp", *plan.rooms), temporary),
             **dict.fromkeys(plan.temporary, f"{temporary},uid={uid},gid={gid or uid}"),
             **dict.fromkeys(plan.hidden, "rw,mode=555,size=4k"),
         },

@@ -41,6 +41,7 @@ def plan_for(spec: SandboxSpec) -> Plan:
             mounts=mounts,
             hidden=hidden,
             temporary=TEMPORARY,
+            rooms=spec.rooms,
             lifetime_s=spec.limits.lifetime_s,
         )
     user = image.user or OWN_USER
@@ -53,6 +54,7 @@ def plan_for(spec: SandboxSpec) -> Plan:
         platform=image.platform,
         shm_mb=image.shm_mb,
         temporary=TEMPORARY if user == OWN_USER else (),
+        rooms=spec.rooms,
         lifetime_s=spec.limits.lifetime_s,
     )
 

@@ -1,0 +1,145 @@
+"""Tests that pytest runs under this package's own reporter: one run in a fresh sandbox, and what it is worth."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gagar_env.changes import Changes
+from gagar_env.episode import Flag, Outcome, TestReport
+from gagar_env.errors import VerifyError
+from gagar_env.evidence import Evidence, ReportRefusedError, distrust, read_evidence, unmet_ids
+from gagar_env.exact_map import differences
+from gagar_env.official import Official
+from gagar_env.provision import Provision
+from gagar_env.run_spec import one_line, run_spec, tail
+from gagar_env.sandbox import open_sandbox
+from gagar_env.sandbox.base import ExecResult
+from gagar_env.tasks.task import Task
+
+_REPORTER = ("runner_watch.py", "reporter.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReporterRun:
+    """One run.
+
+    Attributes:
+        result: How the process ended.
+        evidence: What a genuine report says; None where there is none.
+        refused: Why there is none, or why pytest could not be run.
+    """
+
+    result: ExecResult
+    evidence: Evidence | None
+    refused: str
+
+
+Trusted = Callable[[], Sequence[ReporterRun]]
+"""Runs of the base and of the reference solution."""
+
+
+class ReporterTests:
+    """Runs and judges. Without state.
+
+    Args:
+        sandbox: Kind of the fresh sandbox.
+    """
+
+    def __init__(self, sandbox: str) -> None:
+        self._sandbox = sandbox
+
+    def run(self, ready: Provision, official: Official, content: Changes) -> ReporterRun:
+        """One test run in a fresh sandbox, with `content` on top of the base tree."""
+        task, key = ready.task, secrets.token_bytes(32)
+        spec, imported = run_spec(ready)
+        sandbox = open_sandbox(self._sandbox, spec)
+        try:
+            sandbox.write(content)
+            for name in _REPORTER:
+                reporter = sandbox.write_scratch(name, Path(__file__).with_name(name).read_bytes())
+            job = self._job(task, official, sandbox.scratch, key, imported)
+            place = sandbox.write_scratch("job.json", job)
+            command = shlex.join((ready.environment.python, "-s", "-B", reporter, place))
+            result = sandbox.run(f"exec {command}", timeout_s=task.tests.timeout_s)
+            if result.timed_out:
+                return ReporterRun(result=result, evidence=None, refused="")
+            if sandbox.read_scratch("job.json") == job:  # nobody but us knows its content
+                raise VerifyError(f"the tests' interpreter did not start: {_last(result.output)}")
+            try:
+                report = sandbox.read_scratch("report")
+                evidence = read_evidence(report, key, result.exit_code)
+            except ReportRefusedError as error:
+                return ReporterRun(result=result, evidence=None, refused=str(error))
+            self._check(task, evidence, sandbox.workdir, official)
+            return ReporterRun(result=result, evidence=evidence, refused=evidence.fault)
+        finally:
+            sandbox.close()
+
+    @staticmethod
+    def _job(task: Task, official: Official, scratch: str, key: bytes, imported: tuple[str, ...]) -> bytes:
+        content = {
+            "key": key.hex(),
+            "report": f"{scratch}/report",
+            "sentinel": f"test_{secrets.token_hex(6)}",
+            "pythonpath": (*task.environment.pythonpath, *imported),
+            "own": official.own_names,
+            "before": ["-o", f"cache_dir={scratch}/cache", "-p", "no:randomly", *task.tests.arguments],
+            "after": ["--maxfail=0", *task.tests.files],
+        }
+        return json.dumps(content).encode("ascii")
+
+    @staticmethod
+    def _check(task: Task, evidence: Evidence, workdir: str, official: Official) -> None:
+        """Find faults of the harness that a report shows."""
+        if evidence.fault and not evidence.shared and not {"pytest", "_pytest"} & set(official.own_names):
+            raise VerifyError(f"environment of {task.id}: {evidence.fault}")
+        used = evidence.config_file
+        if used and not os.path.normpath(used).startswith(f"{workdir}/"):
+            raise VerifyError(f"pytest took its configuration from {used}, outside of the work tree")
+
+    def judge(self, ready: Provision, run: ReporterRun, trusted: Trusted) -> TestReport:
+        """What a run is worth."""
+        tests, evidence, result = ready.task.tests, run.evidence, run.result
+        statuses = evidence.statuses if evidence else {}
+        reason = run.refused
+        if result.timed_out:
+            reason = f"the tests reached their limit of {tests.timeout_s:g} s"
+        elif evidence is not None:
+            reason = distrust(evidence, tests)
+        if tests.mode == "exact_map":
+            different = differences(tests.expected, statuses)
+            unmet, reason = different.ids, reason or different.reason
+        else:
+            unmet = unmet_ids(tests, statuses, lambda: [r.evidence.statuses if r.evidence else {} for r in trusted()])
+            required = len(dict.fromkeys((*tests.fail_to_pass, *tests.pass_to_pass)))
+            if not reason and unmet:
+                reason = f"{len(unmet)} of {required} required tests did not pass: {', '.join(unmet[:3])}"
+        return TestReport(
+            outcome=Outcome.FAILED if reason else Outcome.PASSED,
+            reason=one_line(reason),
+            tests=evidence.tests if evidence else {},
+            unmet=unmet,
+            exit_code=None if result.timed_out else result.exit_code,
+            timed_out=result.timed_out,
+            output_tail=tail(result.output),
+        )
+
+    def seen(self, official: Official, run: ReporterRun, trusted: Trusted) -> list[Flag]:
+        """Flags of what happened to the test runner, and does not happen without the agent's change."""
+        found = run.evidence.seen if run.evidence else ()
+        found = tuple(pair for pair in found if not (pair[1] and official.rules.protect(pair[1], new=False)))
+        if found:
+            known = {pair for other in trusted() if other.evidence for pair in other.evidence.seen}
+            found = tuple(pair for pair in found if pair not in known)
+        return [Flag(kind="changes_test_runner", path=file, detail=one_line(what)) for what, file in found]
+
+
+def _last(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "no output"
