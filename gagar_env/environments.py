@@ -95,6 +95,11 @@ def _install(found: Interpreter, venv: Path, listed: Path, say: Progress) -> Non
     wheels_only = () if os.environ.get("GAGAR_TRUST_SDISTS") == "1" else ("--only-binary", ":all:")
     done = _run([*install, *wheels_only, "-r", str(listed)])
     if done.returncode != 0 and wheels_only:
+        # pip starts the environment's Python, which runs what a package that is in already has put into a `.pth` file.
+        shutil.rmtree(venv)
+        _make_venv(found, venv)
+        pip = _pip(found, venv)
+        install = [*pip, *install[len(pip) :]]
         wheels = listed.parent / "wheels"
         wheels.mkdir()
         for line in listed.read_text("utf-8").splitlines():
@@ -114,14 +119,18 @@ def _build_from_source(found: Interpreter, line: str, wheels: Path, said: str, s
     name, _, version = line.partition(";")[0].partition("==")
     try:
         wheel = build_wheel(
-            name.partition("[")[0].strip(), version.strip("= "), found, lambda r: _tools(found, r, say), on_progress=say
+            name.partition("[")[0].strip(),
+            version.strip("= "),
+            found,
+            lambda r: build_tools(found, r, say),
+            on_progress=say,
         )
     except TaskError as error:  # no such project or version, says the index; pip's own words say it better
         raise EnvironmentBuildError(f"pip cannot install {line}: {_reason(said)} ({error})") from None
     shutil.copy(wheel, wheels)
 
 
-def _tools(found: Interpreter, requires: Sequence[str], say: Progress) -> Path:
+def build_tools(found: Interpreter, requires: Sequence[str], say: Progress) -> Path:
     """A virtual environment with what a build asks for, and pip."""
     content = [str(_FORMAT), found.real, found.version, *requires]
 
@@ -171,6 +180,7 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
     return subprocess.run(
         command,
+        cwd="/",  # `-m` imports from where it is started, which may be a stranger's repository
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

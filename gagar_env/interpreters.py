@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gagar_env.cache_files import cache_root
 from gagar_env.errors import EnvironmentBuildError, TaskError
 
 _PROBE = (
@@ -47,11 +48,11 @@ def find_interpreter(wanted: str) -> Interpreter:
         wanted: A version ("3.11", "3.11.7"), a path, or empty for the one that runs this package.
 
     Raises:
-        TaskError: If it is neither.
+        TaskError: If it is neither, or a path that a task could have put a program of its own to.
         EnvironmentBuildError: If it is not installed; says where it was looked for.
     """
     if not wanted or os.sep in wanted:
-        named = os.path.abspath(os.path.expanduser(wanted)) if wanted else sys.executable
+        named = _own_path(wanted) if wanted else sys.executable
         found = _probe(named)
         if found is None:
             raise EnvironmentBuildError(
@@ -70,6 +71,21 @@ def find_interpreter(wanted: str) -> Interpreter:
     raise EnvironmentBuildError(
         f"Python {wanted} is not installed (looked at {places}): install it or set environment.python"
     )
+
+
+def _own_path(wanted: str) -> str:
+    """A path that is this machine's own: to look at an interpreter is to run it, outside of any sandbox."""
+    path = os.path.normpath(os.path.expanduser(wanted))
+    if not os.path.isabs(path):
+        raise TaskError(f"environment.python: {wanted!r} is a relative path: give an absolute one, or a version")
+    cache = os.path.realpath(cache_root())
+    folder = f"{os.path.realpath(os.path.dirname(path))}/"
+    if folder.startswith(f"{cache}/") and not folder.startswith(f"{cache}/environments/"):
+        raise TaskError(
+            f"environment.python: {wanted!r} is in the cache {cache}, which holds repositories of strangers: give"
+            " another interpreter, or a version"
+        )
+    return path
 
 
 def _candidates(wanted: str) -> Iterator[tuple[str, str | None]]:

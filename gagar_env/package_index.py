@@ -128,7 +128,10 @@ def project_files(project: str) -> tuple[IndexFile, ...]:
             content, kind, real = _get(url)
         except FileNotFoundError:
             continue
-        found = tuple(_from_json(content, real) if "json" in kind else _from_html(content, real))
+        try:
+            found = tuple(_from_json(content, real) if "json" in kind else _from_html(content, real))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise EnvironmentBuildError(f"the package index at {_bare(url)} sends what is no list of files") from None
         if any(_sdist_version(file.name, project) for file in found):
             return found
     shown = ", ".join(_bare(index) for index in indexes)
@@ -262,7 +265,13 @@ def _pip(*arguments: str) -> str:
     command = [sys.executable, "-m", "pip", *arguments]
     environment = os.environ | {"COLUMNS": "400"}
     return subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        cwd="/",  # `-m` imports from where it is started, which may be a stranger's repository
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
 
 

@@ -73,10 +73,16 @@ def provision_base(task: Task, *, on_progress: Progress | None = None) -> Base:
         EnvironmentBuildError: If this machine cannot provide it.
     """
     image = task.image if task.repo.kind == "image" else None
-    return _bases.get(
-        str(cache_root()) + repr((task.repo, image, sorted(task.environment.generated_files.items()))),
-        lambda: prepare_base(task, on_progress=on_progress),
-    )
+    key = str(cache_root()) + repr((task.repo, image, sorted(task.environment.generated_files.items())))
+
+    def make() -> Base:
+        return prepare_base(task, on_progress=on_progress)
+
+    base = _bases.get(key, make)
+    if not base.tree.is_dir():  # somebody deleted the cache by hand
+        _bases.forget(base)
+        base = _bases.get(key, make)
+    return base
 
 
 def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None = None) -> Provision:
@@ -103,11 +109,7 @@ def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None
         if task.image.hidden:
             official, image = image, _image(without_hidden(task.image, task.id), kind, on_progress)
     else:
-        environment = _environments.get(
-            str(cache_root())
-            + task.environment.model_dump_json(exclude={"generated_files", "pythonpath", "variables"}),
-            lambda: prepare_environment(task.environment, on_progress=on_progress),
-        )
+        environment = _environment(task, on_progress)
     limits = task.limits
     spec = SandboxSpec(
         tree=base.tree,
@@ -127,6 +129,20 @@ def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None
         ),
     )
     return Provision(task=task, base=base, environment=environment, spec=spec, official_image=official)
+
+
+def _environment(task: Task, on_progress: Progress | None) -> BuiltEnvironment:
+    fields = task.environment.model_dump_json(exclude={"generated_files", "pythonpath", "variables"})
+    key = str(cache_root()) + fields
+
+    def make() -> BuiltEnvironment:
+        return prepare_environment(task.environment, on_progress=on_progress)
+
+    found = _environments.get(key, make)
+    if not os.path.exists(found.python):  # as with a base
+        _environments.forget(found)
+        found = _environments.get(key, make)
+    return found
 
 
 def without_hidden(image: Image, where: str) -> Image:

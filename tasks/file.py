@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from gagar_env.errors import TaskError
 from gagar_env.tasks.environments import Environments, environments_beside, read_environments
@@ -152,13 +152,17 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _opened(path) as file:
             whole = path.name.removesuffix(".gz").endswith(".json")
             for where, row in _whole(path, file) if whole else _each_line(path.name, file):
                 yield where, row if isinstance(row, (dict, TaskError)) else TaskError(f"{where}: not a JSON object")
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise TaskError(f"task file {path}: cannot be read: {reason}") from None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def _each_line(name: str, file: IO[bytes]) -> Iterator[tuple[str, Any]]:

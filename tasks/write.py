@@ -213,7 +213,7 @@ def _json(value: object, indent: int | None = None) -> bytes:
 
 
 def _no_text(error: UnicodeEncodeError) -> str:
-    return f"{ascii(error.object[error.start : error.end])} is half of a character, which has no UTF-8"
+    return f"{error.object[error.start : error.end]!a} is half of a character, which has no UTF-8"
 
 
 def _swap(made: Path, target: Path) -> None:

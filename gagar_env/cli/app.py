@@ -28,6 +28,7 @@ from gagar_env.cli.options import (
     Temperature,
 )
 from gagar_env.cli.subcommands import grader_app, images_app, tasks_app
+from gagar_env.errors import GagarError
 
 DEMO_TASK = "cron-month-end"
 
@@ -211,16 +212,18 @@ def check(
     """
     from gagar_env.cli import checks, tasklists
 
+    if attack and (out is not None or quarantine is not None):
+        raise GagarError("--out and --quarantine keep what a check finds, and --attack is none: leave them out")
+    broken: list[tuple[str, str]] = []
+    chosen = tasklists.select(
+        tasks or [], task_file, repo, skip=skip, on_broken=lambda task_id, why: broken.append((task_id, why))
+    )
     if attack:
         from gagar_env.cli import attacking
 
-        chosen = tasklists.select(tasks or [], task_file, repo, skip=skip)
-        code = 0 if attacking.attack(chosen, only=only or [], sandbox=sandbox, jobs=jobs, as_json=as_json) else 1
+        held = attacking.attack(chosen, broken, only=only or [], sandbox=sandbox, jobs=jobs, as_json=as_json)
+        code = 0 if held else 1
     else:
-        broken: list[tuple[str, str]] = []
-        chosen = tasklists.select(
-            tasks or [], task_file, repo, skip=skip, on_broken=lambda task_id, why: broken.append((task_id, why))
-        )
         settings = checks.Settings(
             sandbox=sandbox,
             repeats=repeats,

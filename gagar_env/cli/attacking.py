@@ -12,18 +12,36 @@ from rich.text import Text
 
 from gagar_env.attacks import ATTACKS, TWINS, AttackResult, TwinResult, run_attacks, run_twins
 from gagar_env.checked import SWITCH
-from gagar_env.cli.output import console, counted, need_git, print_json, progress_line
-from gagar_env.errors import GagarError
+from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
+from gagar_env.errors import GagarError, TaskError
 from gagar_env.provision import kind_for
 from gagar_env.tasks.task import Task
 
 
-def attack(tasks: Sequence[Task], *, only: Sequence[str], sandbox: str, jobs: int | None, as_json: bool) -> bool:
+def attack(
+    tasks: Sequence[Task],
+    broken: Sequence[tuple[str, str]] = (),
+    *,
+    only: Sequence[str],
+    sandbox: str,
+    jobs: int | None,
+    as_json: bool,
+) -> bool:
     """Attack tasks and print what is let through or flagged; True when all of them hold.
+
+    A task that is broken, or has no reference solution, is named and left out; the others go on.
+
+    Args:
+        tasks: The tasks.
+        broken: Ids of tasks that do not load, and why.
+        only: Words, one of which the name of an attack or twin must have.
+        sandbox: Kind of sandbox.
+        jobs: How many at one time.
+        as_json: Print one JSON document.
 
     Raises:
         GagarError: If `only` leaves nothing.
-        TaskError: If a task is broken, or has no reference solution.
+        TaskError: If no task could be attacked.
     """
     need_git()
     os.environ.setdefault(SWITCH, "ignore")  # these episodes train nobody
@@ -34,8 +52,8 @@ def attack(tasks: Sequence[Task], *, only: Sequence[str], sandbox: str, jobs: in
         raise GagarError(f"no attack is called {' or '.join(only)}: names are such as {ATTACKS[0].id}")
     shown = []
     good = True
+    faults = dict(broken)
     for task in tasks:
-        kind = kind_for(task, sandbox)
         columns = (TextColumn("attacking"), MofNCompleteColumn(), TextColumn("{task.description}"))
         with progress_line(*columns) as progress:
             bar = progress.add_task("", total=len(attacks) + len(twins))
@@ -44,8 +62,13 @@ def attack(tasks: Sequence[Task], *, only: Sequence[str], sandbox: str, jobs: in
                 what = result.attack.id if isinstance(result, AttackResult) else result.twin.id
                 progress.update(bar, advance=1, description=what)
 
-            honest = run_twins(task, sandbox=kind, twins=twins, jobs=jobs, on_result=done)
-            results = run_attacks(task, sandbox=kind, attacks=attacks, jobs=jobs, on_result=done)
+            try:
+                kind = kind_for(task, sandbox)
+                honest = run_twins(task, sandbox=kind, twins=twins, jobs=jobs, on_result=done)
+                results = run_attacks(task, sandbox=kind, attacks=attacks, jobs=jobs, on_result=done)
+            except TaskError as error:
+                faults[task.id] = str(error)
+                continue
         whole = all(result.good for result in results) and all(twin.good for twin in honest)
         good = good and whole
         if as_json:
@@ -60,9 +83,15 @@ def attack(tasks: Sequence[Task], *, only: Sequence[str], sandbox: str, jobs: in
             )
         else:
             _print_attacks(task, kind, results, honest)
+    if len(faults) >= len(tasks) + len(broken):
+        raise TaskError(next(iter(faults.values()), "there is no task to attack"))
     if as_json:
         print_json(shown)
-    return good
+    for task_id, why in faults.items():
+        errors.print(
+            f"gagar: task {task_id} is left out: {one_line(why)}", markup=False, highlight=False, soft_wrap=True
+        )
+    return good and not faults
 
 
 _SHOWN = {"let_through": "[red]LET THROUGH[/]", "flagged": "[yellow]flagged[/]    ", "error": "[red]BREAKS IT[/]  "}

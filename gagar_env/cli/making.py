@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from gagar_env.cli.output import console, counted, need_git, print_json, progress_line
@@ -59,7 +60,7 @@ def make_tasks(wanted: Wanted, out: Path, settings: Settings, *, limit: int | No
         bar = progress.add_task("", total=limit)
 
         def say(line: str) -> None:
-            progress.update(bar, description=line[:_SAID])
+            progress.update(bar, description=escape(line[:_SAID]))
 
         sources = _sources(wanted, dataclasses.replace(settings, on_progress=say), limit)
         summary = make(
@@ -104,7 +105,9 @@ def _show(made: Made, progress: Progress, *, as_json: bool, bar: object) -> None
     if as_json:
         return
     if made.task is None:
-        progress.console.print(f"[yellow]no  [/] {made.id}: {made.detail}", highlight=False)
+        progress.console.print(
+            f"[yellow]no  [/] {escape(f'{made.id}: {made.detail}')}", highlight=False, soft_wrap=True
+        )
         return
     flaky = f", {made.flaky and len(made.flaky)} flaky left out" if made.flaky else ""
     progress.console.print(
@@ -117,9 +120,10 @@ def _show(made: Made, progress: Progress, *, as_json: bool, bar: object) -> None
 def print_summary(summary: Summary, out: Path) -> None:
     """Print what a set has and what was refused."""
     for source, why in summary.explained.items():
-        console.print(f"[yellow]refused[/] {source}: {why}", highlight=False)
+        console.print(f"[yellow]refused[/] {escape(f'{source}: {why}')}", highlight=False, soft_wrap=True)
     libraries = ", ".join(f"{name or 'other'} {count}" for name, count in summary.libraries.items())
-    console.print(f"{counted(len(summary.tasks), 'task')} in {out}" + (f": {libraries}" if libraries else ""))
+    made = f"{counted(len(summary.tasks), 'task')} in {out}" + (f": {libraries}" if libraries else "")
+    console.print(made, markup=False, soft_wrap=True)
     refused = {**summary.refused}
     for reason, count in summary.sources.items():
         refused[reason] = refused.get(reason, 0) + count

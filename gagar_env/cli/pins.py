@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from rich.markup import escape
 from rich.progress import SpinnerColumn, TextColumn
 
 from gagar_env.cli.output import console, counted, need_git, print_json, progress_line
@@ -34,7 +35,7 @@ def pin(
             target,
             python=python,
             jobs=jobs,
-            on_progress=lambda line: progress.update(bar, description=line),
+            on_progress=lambda line: progress.update(bar, description=escape(line)),
             on_entry=lambda task_id, what: progress.update(bar, description=f"{task_id}: {what}"),
         )
     reasons = {}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gagar_env.cache import Progress
-from gagar_env.environments import _tools as build_tools
+from gagar_env.environments import build_tools
 from gagar_env.errors import GagarError
 from gagar_env.interpreters import Interpreter
 from gagar_env.package_index import project_files

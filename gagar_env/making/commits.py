@@ -112,6 +112,8 @@ class Commits:
             raise TaskError(f"since {since!r} is no date")
         command = ["rev-list", "--parents", f"--max-count={most}", "--first-parent" if merged else "--no-merges"]
         command += [f"--since={since}"] if since else []
+        if not commit and not git(self._git_dir, "rev-list", "--max-count=1", "--all"):
+            raise TaskError(f"{self._git_dir}: the repository has no commit")
         for line in git(self._git_dir, *command, start, "--").decode().splitlines():
             found, *parents = line.split(" ")
             if parents:

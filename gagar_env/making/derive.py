@@ -140,6 +140,7 @@ class _Derivation:
             output=base.output,
         )
         statement = candidate.statement if isinstance(candidate.statement, str) else candidate.statement(findings)
+        statement = statement.encode("utf-8", "backslashreplace").decode()  # what tests print may be no text
         extra = {**candidate.extra, "runs": self._runs, "flaky": list(found.flaky)}
         lists = {"fail_to_pass": found.fail_to_pass, "pass_to_pass": found.pass_to_pass}
         record: dict[str, Any] = probe(candidate, timeout_s).model_dump()

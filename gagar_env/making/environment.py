@@ -83,10 +83,10 @@ def repository_environment(
     name = name or declared.name
     refuse_compiled(tree, name)
     layout = source_folder(tree)
-    own = set(_modules(tree)) | set(_modules(tree / layout))
+    own = set(modules_in(tree)) | set(modules_in(tree / layout))
     wanted = [line for line in declared.runtime if _name_of(line) != normal_name(name)]
     tested = tree if tests_of is None else tests_of
-    tests = list(_of_tests(tested, read_declared(tested), own, normal_name(name)))
+    tests = list(required_by_tests(tested, read_declared(tested), own, normal_name(name)))
     pins = _resolve(name, wanted, tests, before, on_progress)
     if normal_name(name) in _PYTEST:
         raise refusal("part_of_pytest", f"{name}: pytest itself is made of it")
@@ -95,7 +95,7 @@ def repository_environment(
         python=".".join(map(str, sys.version_info[:2])),
         requirements=pins,
         pythonpath=(layout,),
-        generated_files=_generated(tree, layout, declared, name, version or declared.version or "0.0.0"),
+        generated_files=generated_files(tree, layout, declared, name, version or declared.version or "0.0.0"),
     )
 
 
@@ -112,18 +112,27 @@ def refuse_compiled(tree: Path, name: str) -> None:
 def source_folder(tree: Path) -> str:
     """The folder that its packages are imported from: `src`, `lib` or the root."""
     for folder in ("src", "lib"):
-        if any(_modules(tree / folder)):
+        if any(modules_in(tree / folder)):
             return folder
     return "."
 
 
-def _modules(folder: Path) -> Iterator[str]:
+def modules_in(folder: Path) -> Iterator[str]:
+    """Names of the modules and packages in a folder."""
     for path in sorted(folder.glob("*")) if folder.is_dir() else ():
         if path.suffix == ".py" or (path.is_dir() and next(path.glob("*.py"), None)):
             yield path.stem
 
 
-def _of_tests(tree: Path, declared: Declared, own: set[str], name: str) -> Iterator[str]:
+def required_by_tests(tree: Path, declared: Declared, own: set[str], name: str) -> Iterator[str]:
+    """What the tests of a tree need beside what its code requires: what they import, and plug-ins of pytest.
+
+    Args:
+        tree: Its files.
+        declared: What they declare.
+        own: Modules of the repository itself.
+        name: Of the project, as indexes spell it.
+    """
     by_name = {_name_of(line): line for line in reversed((*declared.runtime, *declared.tests))}
     for line in declared.tests:
         plain = _name_of(line)
@@ -208,7 +217,9 @@ def _pins(lines: Sequence[str], caps: Sequence[str], on_progress: Progress | Non
         capped.write_text("".join(f"{line}\n" for line in caps), "utf-8")
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed"]
         command += ["--only-binary", ":all:", "--report", str(report), "-r", str(listed), "-c", str(capped)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(  # not where this process is: `-m` imports from there, and it may be a repository
+            command, cwd=entry, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if line.lower().startswith("error")]
             raise EnvironmentBuildError(f"pip finds no wheels: {(said or ['it says nothing'])[0][:300]}")
@@ -220,7 +231,7 @@ def _pins(lines: Sequence[str], caps: Sequence[str], on_progress: Progress | Non
     return tuple(json.loads((entry / "pins.json").read_text("utf-8")))
 
 
-def _generated(tree: Path, layout: str, declared: Declared, name: str, version: str) -> dict[str, str]:
+def generated_files(tree: Path, layout: str, declared: Declared, name: str, version: str) -> dict[str, str]:
     """A version module that a build would write, and the metadata that `importlib.metadata` reads."""
     found = {}
     for path in declared.version_files:
@@ -229,6 +240,6 @@ def _generated(tree: Path, layout: str, declared: Declared, name: str, version: 
             found[path] = f'__version__ = version = "{version}"\n__version_tuple__ = version_tuple = {numbers!r}\n'
     base = tree / layout
     if name and base.is_dir() and not any(base.glob("*.egg-info")) and not any(base.glob("*.dist-info")):
-        folder = os.path.normpath(f"{layout}/{re.sub(r'[-_.]+', '_', name)}-{version}.dist-info")
+        folder = os.path.normpath(f"{layout}/{re.sub(r'[^A-Za-z0-9]+', '_', name)}-{version}.dist-info")
         found[f"{folder}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     return found

@@ -16,7 +16,7 @@ from gagar_env.errors import TaskError
 from gagar_env.making.candidate import Candidate, Made
 from gagar_env.making.derive import derive
 from gagar_env.making.feed import Feed, Source
-from gagar_env.making.journal import AGAIN, Entry, Journal
+from gagar_env.making.journal import Entry, Journal, alone
 from gagar_env.making.observe import LONGEST_S, RUNS, need_isolation
 from gagar_env.making.portable import Sources
 from gagar_env.sandbox import choose_kind
@@ -110,10 +110,13 @@ def make(
     target = Path(out).expanduser().absolute()
     ending = next((end for end in _FILES if target.name.endswith(end)), "")
     folder = target.with_name(f"{target.name.removesuffix(ending)}-making") if ending else target
-    run = _Run(folder, limit, sandbox, runs, longest_s, resume, on_result)
-    summary = run.make(list(sources), jobs)
-    if ending:
-        write_task_file((load_task_folder(folder / name) for name in summary.tasks), target)
+    _prepare(folder, resume)
+    with alone(folder / JOURNAL):
+        _tidy(folder)
+        run = _Run(folder, limit, sandbox, runs, longest_s, on_result)
+        summary = run.make(list(sources), jobs)
+        if ending:
+            write_task_file((load_task_folder(folder / name) for name in summary.tasks), target)
     return summary
 
 
@@ -125,10 +128,9 @@ class _Run:
         sandbox: str,
         runs: int,
         longest_s: float,
-        resume: bool,
         on_result: Callable[[Made], None] | None,
     ) -> None:
-        self._folder = _prepared(folder, resume)
+        self._folder = folder
         self._limit = limit
         self._sandbox = sandbox
         self._runs = runs
@@ -140,14 +142,12 @@ class _Run:
         self._verifier = Verifier(sandbox=sandbox)
         known = self._journal.last()
         self._made = {i for i, entry in known.items() if entry.made and is_task_folder(folder / i)}
-        self._closed = self._made | {
-            i for i, e in known.items() if not e.made and e.result is not None and e.result.reason not in AGAIN
-        }
+        self._closed = self._made | {i for i, entry in known.items() if not entry.made and not entry.is_open(longest_s)}
         self._new: list[str] = []
 
     def make(self, sources: list[Source], jobs: int) -> Summary:
         started = time.monotonic()
-        finished = self._journal.finished()
+        finished = self._journal.finished(self._longest_s)
         feed = Feed((s for s in sources if s.id not in finished), self._end)
         if self._full():
             feed.stop()
@@ -196,13 +196,14 @@ class _Run:
             record_checked(made.task, sandbox=choose_kind(self._sandbox))
             self._made.add(made.id)
             self._new.append(made.id)
-        self._journal.add(Entry(source=source, result=made, made=made.task is not None))
+        entry = Entry(source=source, result=made, made=made.task is not None, longest_s=self._longest_s)
+        self._journal.add(entry)
 
     def _full(self) -> bool:
         return self._limit is not None and len(self._made) >= self._limit
 
     def _end(self, source: str, reason: str, detail: str) -> None:
-        self._journal.add(Entry(source=source, reason=reason, detail=detail))
+        self._journal.add(Entry(source=source, reason=reason, detail=detail, longest_s=self._longest_s))
 
     def _summary(self, sources: set[str], wall_seconds: float) -> Summary:
         last = self._journal.last()
@@ -224,8 +225,8 @@ class _Run:
         )
 
 
-def _prepared(folder: Path, resume: bool) -> Path:
-    """The folder, without what a killed run left half done."""
+def _prepare(folder: Path, resume: bool) -> None:
+    """Make the folder, or see that it holds a set."""
     if folder.exists() and not folder.is_dir():
         raise TaskError(f"{folder} is a file: name a folder, or a file that ends in {', '.join(_FILES)}")
     there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
@@ -235,9 +236,12 @@ def _prepared(folder: Path, resume: bool) -> Path:
         raise TaskError(f"{folder} holds a set already: name a new folder, or go on with it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob(f"{SOURCES}/.*.tmp")):
-            shutil.rmtree(path, ignore_errors=True)
         (folder / JOURNAL).touch()
     except OSError as error:
         raise TaskError(f"{folder} cannot be written: {error.strerror}") from None
-    return folder
+
+
+def _tidy(folder: Path) -> None:
+    """Take out what a killed run left half done."""
+    for path in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob(f"{SOURCES}/.*.tmp")):
+        shutil.rmtree(path, ignore_errors=True)

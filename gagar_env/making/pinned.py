@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -23,10 +24,7 @@ from gagar_env.interpreters import find_interpreter
 from gagar_env.making.by_date import resolve_by_date
 from gagar_env.making.candidate import refusal
 from gagar_env.making.declared import read_declared
-from gagar_env.making.environment import _generated as generated_files
-from gagar_env.making.environment import _modules as modules_in
-from gagar_env.making.environment import _of_tests as of_tests
-from gagar_env.making.environment import refuse_compiled, source_folder
+from gagar_env.making.environment import generated_files, modules_in, refuse_compiled, required_by_tests, source_folder
 from gagar_env.package_index import normal_name
 from gagar_env.provision import provision_base
 from gagar_env.swebench.pins import RepoSpec
@@ -108,7 +106,7 @@ def _on_host(
     if any(_EXTRA.search(command) for command in spec.install):
         # Of an extra for developers what the tests import, or pytest loads: not what builds documents and the like.
         modules = {*modules_in(tree), *modules_in(tree / source_folder(tree))}
-        lines += of_tests(tree, declared, modules, normal_name(declared.name or name))
+        lines += required_by_tests(tree, declared, modules, normal_name(declared.name or name))
     if spec.by_pytest:
         lines.append("pytest")
     # These are installed last, over what the repository asks for.
@@ -161,7 +159,7 @@ def _script(task: Task, spec: RepoSpec, *, before: str) -> dict[str, str]:
         named = files_of_tests(task.tests.patch.decode("utf-8", "surrogateescape"))
         if task.tags[-1] == "django/django":
             named = [path.removeprefix("tests/").removesuffix(".py").replace("/", ".") for path in named]
-        commands[-1] = " ".join([commands[-1], *(f"'{path}'" for path in named)])
+        commands[-1] = " ".join([commands[-1], *map(shlex.quote, named)])
     lines = ["#!/bin/bash", *([before.rstrip("\n")] if before else []), *commands]
     return {"script": "\n".join(lines) + "\n", "parser": spec.parser}
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -96,7 +97,7 @@ def read_recipe(path: Path | str, settings: Settings) -> list[Source]:
         content = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise TaskError(f"recipe {path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TaskError(f"recipe {path}: not valid TOML: {error}") from None
     if unknown := sorted(set(content) - set(MAKERS)):
         raise TaskError(f"recipe {path}: {unknown[0]}: unknown; there are [[{']], [['.join(MAKERS)}]]")
@@ -120,10 +121,13 @@ def _sources(maker: str, entry: dict[str, Any], beside: Path, settings: Settings
             yield release_source(entry["name"], old, new, settings)
         return
     repo = str(entry.pop("repo"))
-    local = beside / Path(repo).expanduser()
+    local = beside / os.path.expanduser(repo)
     limit = entry.get("limit")
     source = repo_source(maker, str(local) if local.exists() else repo, entry, settings)
-    yield source if limit is None else Source(id=source.id, propose=partial(_first, source.propose, 3 * limit))
+    if limit is None:
+        yield source
+    else:  # another limit is another source: what it leaves is looked for when it is raised
+        yield Source(id=f"{source.id} limit={limit}", propose=partial(_first, source.propose, 3 * limit))
 
 
 def _first(propose: Callable[[], Iterable[Candidate]], count: int) -> Iterator[Candidate]:
@@ -143,6 +147,8 @@ def _check(entry: object, maker: str, where: str) -> None:
             raise TaskError(f"{where}: {key}: unknown field; there are {', '.join(fields)}")
         if type(value) is not fields[key]:
             raise TaskError(f"{where}: {key}: must be a {fields[key].__name__}, not {value!r}")
+        if key == "limit" and isinstance(value, int) and value < 1:
+            raise TaskError(f"{where}: limit: must be at least 1, not {value}")
     if maker == "releases":
         versions = entry.get("versions", [])
         if len(versions) < 2 or not all(isinstance(version, str) for version in versions):

@@ -177,7 +177,10 @@ def _is_text(statement: ast.stmt) -> bool:
 def _meaning(state: FileState | None) -> str:
     """What a module does, written down; empty where it cannot be read."""
     module = _tree(state)
-    return ast.dump(_Plain().visit(module)) if module is not None else ""
+    try:
+        return ast.dump(_Plain().visit(module)) if module is not None else ""
+    except RecursionError:  # an expression that is nested too deep
+        return ""
 
 
 def _symbols(state: FileState | None) -> list[tuple[str, range]]:

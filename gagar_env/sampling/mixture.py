@@ -58,8 +58,9 @@ class Mixture:
         self.sources = {name: _read(name, source) for name, source in sources.items()}
         self.task_weights = _checked("task_weights", task_weights, {i.id for s in self._leaves() for i in s}, "task")
         given = _checked("weights", weights, self.sources, "source")
+        greatest = max(given.get(name, 1.0) for name in self.sources)
         size = {name: len(source) if by == "task" else 1 for name, source in self.sources.items()}
-        raw = {name: given.get(name, 1.0) * size[name] for name in self.sources}
+        raw = {name: given.get(name, 1.0) / greatest * size[name] for name in self.sources}
         whole = math.fsum(raw.values())
         self.shares = {name: value / whole for name, value in raw.items()}
 
@@ -97,6 +98,7 @@ def _read(name: str, source: Source) -> tuple[Item, ...] | Mixture:
     if isinstance(source, Task | GymTask):
         raise ValueError(f"source {name!r}: must be a list of tasks, not one {type(source).__name__}")
     found: dict[str, Item] = {}
+    twice: dict[str, None] = {}
     for item in _items([source] if isinstance(source, str) else source):
         if not isinstance(item, Task | GymTask):
             raise ValueError(f"source {name!r}: holds a {type(item).__name__}: neither a task nor a name of tasks")
@@ -105,7 +107,10 @@ def _read(name: str, source: Source) -> tuple[Item, ...] | Mixture:
             continue
         if known != item:
             raise TaskError(f"source {name!r}: two different tasks have the id {item.id!r}")
-        logger.warning("source %r: task %s is in it twice and counts once", name, item.id)
+        twice.setdefault(item.id)
+    if twice:
+        more = f", as are {len(twice) - 1} more" if len(twice) > 1 else ""
+        logger.warning("source %r: task %s is in it twice and counts once%s", name, next(iter(twice)), more)
     if not found:
         raise ValueError(f"source {name!r} has no task")
     return tuple(found.values())

@@ -39,7 +39,8 @@ class Strata:
         Args:
             weights: Of each name, >= 0, not all 0, `(n,)`; only their proportions count. Weight 0 is never drawn.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
+        weights = weights / weights.max()  # the greatest wait stays finite, however small all weights are
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             wait = np.where(weights > 0, self._left / weights, np.inf)
         place = int(np.argmin(wait))
         self._left = np.maximum(self._left - weights * wait[place], 0.0)

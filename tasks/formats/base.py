@@ -185,7 +185,8 @@ def _source(
     row: Row, context: Context, facts: Facts, image: str, stand_in: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], str]:
     """A clone, a tree or an archive in the folder of repositories; else what the image holds."""
-    source: dict[str, Any] = {"missing": "x"}
+    none = f"{row.instance}: base_commit: names neither a commit nor an image, so that there is no tree"
+    source: dict[str, Any] = {"kind": "image", "missing": none}
     note = ""
     if facts.commit and (context.repo_dir is not None or not image):
         source, note = find_repo(
@@ -245,7 +246,7 @@ def tests_alone(script: str, row: Row, name: str) -> str:
         elif found := _CHECKOUT.fullmatch(plain):
             kept += [found["rest"]] if found["rest"] else []
         elif not line.startswith("#!"):
-            kept.append(line.replace("set -uxo", "set -uo", 1) if line.startswith("set -uxo") else line)
+            kept.append("set -o pipefail" if line.startswith("set -uxo pipefail") else line)
     if end:
         raise row.fault(name, f"its `git apply` has no end: there is no line {end}")
     return "\n".join(["#!/bin/bash", "export PIP_RETRIES=0 PIP_DEFAULT_TIMEOUT=5", *kept]).rstrip("\n") + "\n"

@@ -1,8 +1,11 @@
 """`gagar check --attack` and `gagar run --flags`, as a user runs them."""
 
 import json
+import shutil
 
 import pytest
+
+from gagar_env.tasks.builtin import FOLDER as BUILTIN
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +28,21 @@ def test_attacks_on_a_good_task(gagar):
     assert found["twins"] == [
         {"twin": "own_conftest", "title": "a harmless conftest.py", "good": True, "flags": [], "reason": ""}
     ]
+
+
+def test_attacks_leave_broken_tasks_out(gagar, one_line, tmp_path):
+    shutil.copytree(BUILTIN / "ledger-rounding", tmp_path / "tasks" / "good")
+    broken = tmp_path / "tasks" / "broken"
+    broken.mkdir()
+    (broken / "task.toml").write_text('id = "broken"\n')
+    only = ("--task-file", "tasks", "--only", "hack_2_collect_only")
+    done = gagar("check", "--attack", *only, expect=1)
+    assert "1 attack, 1 held" in " ".join(done.stdout.split())
+    assert "gagar: task broken is left out: issue.md of broken: the file is missing" in done.stderr
+    alone = gagar("check", "--attack", "--task-file", "tasks/broken", expect=1)
+    assert "issue.md of broken: the file is missing" in one_line(alone)
+    kept = gagar("check", "--attack", *only, "--quarantine", "bad.json", expect=1)
+    assert "--attack is none: leave them out" in one_line(kept)
 
 
 def test_attacks_on_a_task_whose_helpers_are_not_declared(gagar, tmp_path, lean_environment):

@@ -58,22 +58,29 @@ def test_task_2_a_checked_task_does_not(task) -> None:
         warn_if_unchecked(task, "bwrap")
 
 
-def test_files_that_change_while_they_are_checked_leave_it_unchecked(task, monkeypatch) -> None:
+@pytest.fixture
+def own(task, tmp_path):
+    """The task on a copy of its tree, to be changed."""
+    tree = shutil.copytree(task.repo.path, tmp_path / "tree")
+    return task.model_copy(update={"repo": task.repo.model_copy(update={"path": tree})})
+
+
+def test_files_that_change_while_they_are_checked_leave_it_unchecked(own, monkeypatch) -> None:
     def change(*_):
-        (task.repo.path / "more.py").write_text("x = 1\n")
+        (own.repo.path / "more.py").write_text("x = 1\n")
         return []
 
     monkeypatch.setattr(check, "left_in_image", change)
-    found = check_task(task, sandbox="process")
+    found = check_task(own, sandbox="process")
     assert found.verdict == "error"
     assert "its files changed while it was checked: check it again" in found.problems
-    assert checked_in(task) == ()
+    assert checked_in(own) == ()
 
 
-def test_a_pipe_in_the_tree_keeps_no_one_waiting(task) -> None:
-    before = task_digest(task)
-    os.mkfifo(task.repo.path / "pipe")
-    assert task_digest(task) != before
+def test_a_pipe_in_the_tree_keeps_no_one_waiting(own) -> None:
+    before = task_digest(own)
+    os.mkfifo(own.repo.path / "pipe")
+    assert task_digest(own) != before
 
 
 def test_a_task_that_is_found_bad_or_changes_is_unchecked_again(task) -> None:

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -236,6 +237,22 @@ def test_provision_is_all_that_a_sandbox_needs(tmp_path: Path) -> None:
     assert (limits.memory_mb, limits.processes, limits.disk_mb, limits.file_mb) == (1000, 20, 100, 100)
 
 
+def test_provision_makes_anew_what_somebody_deleted(index: None, tmp_path: Path) -> None:
+    task = Task(
+        id="the-task",
+        problem_statement="x",
+        repo=RepoSource(kind="tree", path=tmp_path / "wheels"),
+        environment=Environment(requirements=("tinything==1.0",)),
+        tests=Tests(files=("t.py",), fail_to_pass=("t.py::a",)),
+    )
+    made = provision(task)
+    shutil.rmtree(tmp_path / "cache")
+    again = provision(task)
+    assert (again.base, again.environment) == (made.base, made.environment)
+    assert again.base.tree.is_dir()
+    assert run(again.environment.python, "import tinything; print(tinything.NAME)") == "tiny"
+
+
 def test_provision_tries_again_after_a_failure(tmp_path: Path) -> None:
     task = Task(
         id="the-task",
@@ -264,3 +281,19 @@ def test_the_base_of_a_virtual_environment_is_outside_of_it(tmp_path: Path) -> N
     found = find_interpreter(str(tmp_path / "outer/bin/python"))
     assert not found.base.startswith(str(tmp_path))
     assert os.path.realpath(found.base) == found.real
+
+
+def test_a_program_that_a_repository_brings_is_never_run_to_look_at_it(tmp_path: Path, monkeypatch) -> None:
+    """Where its base tree will stand in the cache can be known beforehand."""
+    repo, ran = tmp_path / "repo", tmp_path / "ran"
+    repo.mkdir()
+    (repo / "python").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (repo / "python").chmod(0o755)
+    fields = {"id": "the-task", "problem_statement": "x", "repo": RepoSource(kind="tree", path=repo)}
+    task = Task(tests=Tests(files=("t.py",), fail_to_pass=("t.py::a",)), **fields)
+    tree = provision(task).base.tree
+    monkeypatch.chdir(repo)
+    for python, says in ((str(tree / "python"), "is in the cache"), ("./python", "is a relative path")):
+        with pytest.raises(TaskError, match=says):
+            provision(task.model_copy(update={"environment": Environment(python=python)}))
+    assert not ran.exists()

@@ -78,7 +78,7 @@ def test_pins_of_a_row(row, resolved) -> None:
 
 def test_other_runners_get_their_command_and_parser(row, resolved) -> None:
     entry = entry_for(row, a_spec(test_commands=("bin/test -C",), parser="parse_log_sympy"))
-    assert entry["script"] == "#!/bin/bash\nbin/test -C 'tests/test_a.py'\n"
+    assert entry["script"] == "#!/bin/bash\nbin/test -C tests/test_a.py\n"
     assert entry["parser"] == "parse_log_sympy"
     assert "pytest" not in resolved[0][0]
 
@@ -87,7 +87,7 @@ def test_labels_of_django_are_modules(resolved) -> None:
     django = CLASSIC | {"repo": "django/django", "instance_id": "django__django-1"}
     command = "./tests/runtests.py --parallel 1"
     entry = entry_for(task_from_row(django, environments={}), a_spec(test_commands=(command,), parser="p"))
-    assert entry["script"].endswith(f"\n{command} 'test_a'\n")
+    assert entry["script"].endswith(f"\n{command} test_a\n")
     assert entry["image"].startswith("swebench/sweb.eval.x86_64.django_1776_django-1")
 
 

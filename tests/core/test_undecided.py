@@ -45,7 +45,8 @@ def test_an_output_that_only_the_work_makes_unreadable_is_no_pass_and_no_error(a
         return parse(parser, text)
 
     monkeypatch.setattr(script_tests, "parse_log", breaks)
-    noisy = {"calc.py": FileState(b"print('a line too many')\n" + arena.fix["calc.py"].data)}
+    says = arena.fix["calc.py"].data.replace(b"    return", b"    print('a line too many')\n    return")
+    noisy = {"calc.py": FileState(says)}
     report = verifier.verify(arena.task(**SCRIPT), noisy)
     assert (report.outcome, report.reason) == (Outcome.FAILED, "parse_log.py failed (exit code 1): MemoryError")
     broken = arena.task(**{**SCRIPT, "script": f"echo a line too many\n{PYTEST}"})

@@ -5,7 +5,7 @@ import pytest
 
 from gagar_env.making import RefusedError
 from gagar_env.making.declared import read_declared
-from gagar_env.making.environment import _of_tests, refuse_compiled, repository_environment, source_folder
+from gagar_env.making.environment import refuse_compiled, repository_environment, required_by_tests, source_folder
 
 PYPROJECT = """\
 [project]
@@ -84,7 +84,7 @@ def test_of_what_tests_declare_only_what_they_import_is_taken(tmp_path: Path) ->
             "tests/test_a.py": "import os, json, simplejson, yaml, notknown\nfrom some_thing import x\nimport pytest\n",
         },
     )
-    found = set(_of_tests(tree, read_declared(tree), {"some_thing"}, "some-thing"))
+    found = set(required_by_tests(tree, read_declared(tree), {"some_thing"}, "some-thing"))
     # A plug-in that pytest loads, what is imported and declared, and what is imported and well known.
     assert found == {"pytest-asyncio", "simplejson", "PyYAML"}
 

@@ -9,6 +9,7 @@ import pytest
 from gagar_env.errors import TaskError
 from gagar_env.making import derive
 from gagar_env.making.candidate import RefusedError
+from gagar_env.making.commits import Commits
 from gagar_env.making.history import Walk, propose, same_meaning
 from gagar_env.patch import patch_paths
 
@@ -54,6 +55,14 @@ def repo(tmp_path):
     repo = Repo(tmp_path / "calc-repo")
     repo.commit("Begin", {"calc.py": CODE, "tests/test_calc.py": TEST, "README.md": "calc\n"})
     return repo
+
+
+def test_a_repository_without_a_commit_is_said_to_be_that(tmp_path):
+    with (
+        Commits(Repo(tmp_path / "empty").path) as commits,
+        pytest.raises(TaskError, match="the repository has no commit"),
+    ):
+        list(commits.walk(most=1))
 
 
 def walked(repo, environment, **settings):

@@ -16,7 +16,7 @@ def test_sources_take_turns_and_a_folder_is_found_beside_the_recipe(tmp_path: Pa
         '[[inject]]\nrepo = "clone"\nlimit = 2\nseed = 7\n'
     )
     found = [source.id for source in read_recipe(tmp_path / "r.toml", Settings())]
-    assert found == ["releases a 1 2", "releases b 1 2", f"inject {tmp_path}/clone seed=7", "releases a 2 3"]
+    assert found == ["releases a 1 2", "releases b 1 2", f"inject {tmp_path}/clone seed=7 limit=2", "releases a 2 3"]
 
 
 @pytest.mark.parametrize(

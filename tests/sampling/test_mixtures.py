@@ -18,6 +18,12 @@ def test_shares_are_of_sources_or_of_tasks(tasks_of):
     assert Mixture(sources, {"b": 3}, by="task").shares == {"a": 0.5, "b": 0.5}
 
 
+def test_weights_at_the_end_of_the_range(tasks_of):
+    sources = {"a": tasks_of(3), "b": tasks_of(2, "u")}
+    assert Mixture(sources, {"a": 1e308, "b": 1e308}).shares == {"a": 0.5, "b": 0.5}
+    assert Mixture(sources, {"a": 5e-324, "b": 5e-324}, by="task").shares == {"a": 0.6, "b": 0.4}
+
+
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=9), st.sampled_from(["source", "task"]))
 @settings(max_examples=40, deadline=None)
 def test_shares_sum_to_one_and_keep_their_proportions(tasks_of, weights, by):
@@ -75,6 +81,10 @@ def test_a_task_that_is_there_twice_counts_once(task_named, caplog):
     with caplog.at_level(logging.WARNING):
         assert len(Mixture({"a": [task_named("t"), task_named("t")]})) == 1
     assert "source 'a': task t is in it twice" in caplog.text
+    caplog.clear()
+    assert len(Mixture({"a": [task for _ in range(2) for task in (task_named(n) for n in "abcde")]})) == 5
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].endswith("counts once, as are 4 more")
     with pytest.raises(TaskError, match="two different tasks have the id 't'"):
         Mixture({"a": [task_named("t"), task_named("t", title="other")]})
 

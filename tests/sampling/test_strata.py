@@ -92,3 +92,12 @@ def test_uniform_is_the_same_everywhere():
     found = [uniform("x", str(number)) for number in range(4000)]
     assert all(0 <= value < 1 for value in found)
     assert np.abs(np.histogram(found, bins=10)[0] - 400).max() < 80
+
+
+def test_only_proportions_count_at_the_ends_of_the_range():
+    wanted = [Strata("abc", salt="s").draw(np.ones(3))]
+    for size in (5e-324, 1e-310, 1e308):
+        assert [Strata("abc", salt="s").draw(np.full(3, size))] == wanted
+    strata = Strata("abc", salt="s")
+    drawn = Counter(strata.draw(np.full(3, 5e-324)) for _ in range(30))
+    assert drawn == {0: 10, 1: 10, 2: 10}

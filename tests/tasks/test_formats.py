@@ -116,10 +116,13 @@ def test_swe_bench_5_names_image_script_and_parser() -> None:
     assert task.image.reference == SWE_BENCH_5["image"]
     assert task.tests.parser == "parse_log_pytest"
     assert task.tests.script.splitlines()[2:] == [
+        "set -o pipefail",
         "source /opt/miniconda3/bin/activate",
         "conda activate testbed",
         "cd /testbed",
+        ": '>>>>> Start Test Output'",
         "pytest -rA tests/test_a.py",
+        ": '>>>>> End Test Output'",
     ]
     assert task.tests.patch.decode() == SWE_BENCH_5["test_patch"]
 

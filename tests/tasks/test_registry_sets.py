@@ -117,7 +117,7 @@ def test_a_split_that_is_not_there_is_no_fault_of_the_network(registry, monkeypa
         raise TaskError(f"{name}: has no split 'x': name one of test, dev, as in NAME:test")
 
     monkeypatch.setattr(public, "load_task_file", load)
-    with pytest.raises(TaskError, match="NAME:test$"):
+    with pytest.raises(TaskError, match=r"NAME:test$"):
         registry.load_tasks("gagar/swe-bench-lite:x")
 
 

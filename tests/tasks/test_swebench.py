@@ -127,12 +127,11 @@ def test_wrong_environments_name_instance_and_field(environment, said, tmp_path)
         task_from_row(ROW, environments={"owner__name-1": environment}, repo_dir=tmp_path)
 
 
-def test_no_test_file_is_refused() -> None:
+def test_no_test_file_is_said_whatever_is_known_of_the_environment() -> None:
     data_only = TEST_PATCH.partition("diff --git a/tests/test_a.py")[0]
     row = ROW | {"test_patch": data_only}
-    with pytest.raises(TaskError, match="owner__name-1: test_patch: touches no test file"):
-        task_from_row(row, environments={"owner__name-1": ENVIRONMENT})
-    assert "owner__name-1" in task_from_row(row).environment.missing
+    for environments in (None, {"owner__name-1": ENVIRONMENT | {"test_files": []}}, {"owner__name-1": ENVIRONMENT}):
+        assert "owner__name-1" in task_from_row(row, environments=environments).environment.missing
 
 
 @pytest.mark.parametrize("place", [".", "name", "owner__name", "owner/name", "name.git", "owner/name.git"])

@@ -189,9 +189,9 @@ def _parse(path: str, source: bytes) -> Parsed | None:
     try:
         tree = _tree(source)
         module = cst.parse_module(source)
+        return Parsed(path, source, module, tree) if module.bytes == source else None
     except (SyntaxError, ValueError, LookupError, RecursionError, MemoryError, cst.ParserSyntaxError):
         return None
-    return Parsed(path, source, module, tree) if module.bytes == source else None
 
 
 def _tree(source: bytes) -> str:
