@@ -11,7 +11,7 @@ import ast
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +27,7 @@ from gagar_env.making.commits import Commit, Commits, Entry
 from gagar_env.making.declared import read_declared
 from gagar_env.making.environment import repository_environment
 from gagar_env.making.message import CommitStatement, cleaned
+from gagar_env.making.statement import quoted_line
 from gagar_env.patch import make_patch
 from gagar_env.tasks.task import Environment, RepoSource
 
@@ -147,7 +148,7 @@ class Walk:
         environment = self._environment or self._found_environment(commits.path, commit, parts)
         name = self._name or plain_name(self._repo.stem)
         touched = (*parts.code, *parts.tests)
-        return Candidate(
+        candidate = Candidate(
             id=f"{name}-{commit.id[:12]}",
             title=cleaned(commit.subject, touched)[:100] or f"A change of {name}",
             statement=self._statement or CommitStatement(commit.message, touched),
@@ -166,6 +167,7 @@ class Walk:
                 "message": commit.message,
             },
         )
+        return replace(candidate, title=f"A change of {name}") if quoted_line(candidate.title, candidate) else candidate
 
     def _found_environment(self, path: Path, commit: Commit, parts: _Parts) -> Environment:
         """From the parent's files; from the commit's own where that changes what is required."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from gagar_env.making.candidate import Findings
+from gagar_env.making.statement import quoted_line
 
 _FILES = ("changes", "changelog", "history", "news", "release", "releases", "release_notes", "whatsnew", "changelogs")
 _LONGEST = 2_000_000
@@ -89,6 +90,7 @@ def statement(findings: Findings, *, library: str, version: str, touched: Sequen
         touched: Modules that the fix touches.
         entries: What the notes of the next release say of it.
     """
+    entries = [entry for entry in entries if not quoted_line(_plain(entry), findings.candidate)]
     where = ", ".join(f"`{path}`" for path in touched[:5])
     parts = [f"# {library} {version}: " + ("behaviour to correct" if findings.pass_to_pass else "behaviour to add")]
     if entries:

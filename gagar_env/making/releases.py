@@ -7,6 +7,7 @@ newer one changes in the package itself. Versions, documentation and what builds
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -88,6 +89,7 @@ class _Explored:
         self._longest_s = longest_s
         self._base = Observed()
         self._unstable: set[str] = set()
+        self._ids: Counter[str] = Counter()
         self._entries = release_notes(pair.new_tree, pair.new.version)
         old = pair.old
         library, test_patch = old.project, make_patch(pair.old_tree, pair.tests)
@@ -154,9 +156,11 @@ class _Explored:
         module = Path(path).parent.name if path.endswith("/__init__.py") else Path(path).stem
         slug = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(filter(None, (module, symbol)))).strip("-.")
         write = partial(_write, library=library, version=old, touched=touched, entries=entries)
+        name = f"{library}-{new}" + (f"-{slug}" if slug else "")
+        self._ids[name] += 1  # modules in different folders may have one name
         return replace(
             self._with(piece),
-            id=f"{library}-{new}" + (f"-{slug}" if slug else ""),
+            id=name if self._ids[name] == 1 else f"{name}-{self._ids[name]}",
             title=f"{library} {old}: what {new} changes in {symbol or ', '.join(touched[:3])}",
             statement=write,
             extra={**self._blank.extra, "piece": piece.name},

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gagar_env.making.candidate import Findings
+from gagar_env.making.candidate import Candidate, Findings
 from gagar_env.patch import patch_paths
 
 if TYPE_CHECKING:
@@ -190,18 +190,22 @@ def in_words(test: str) -> str:
 
 def gives_away(text: str, findings: Findings) -> str:
     """What of the bug or of its repair a text tells, in a few words; empty where it tells nothing."""
-    plain = _plain(text)
     for patch in (findings.candidate.solution_patch, findings.candidate.repo.patch):
-        paths, lines = _told_by(patch)
-        for path in paths:
+        for path in _told_by(patch)[0]:
             if path in text or re.search(rf"\b{re.escape(path.rpartition('/')[2])}\b", text):
                 return f"the file {path}"
-        for line in lines:
-            if line in plain:
-                return f"the line {line!r}"
+    if line := quoted_line(text, findings.candidate):
+        return f"the line {line!r}"
     if found := _PLACE.search(text):
         return f"the place {found.group().strip()!r}"
     return "a patch" if re.search(r"(?m)^(?:diff --git|@@ |[+-]{3} [ab]/)", text) else ""
+
+
+def quoted_line(text: str, candidate: Candidate) -> str:
+    """The first line of the bug or of its repair that a text quotes; empty where it quotes none."""
+    plain = _plain(text)
+    lines = (line for patch in (candidate.solution_patch, candidate.repo.patch) for line in _told_by(patch)[1])
+    return next((line for line in lines if line in plain), "")
 
 
 @functools.lru_cache(maxsize=64)

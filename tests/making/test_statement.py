@@ -3,9 +3,10 @@
 import pytest
 from chat_server import error, replies, text
 
+from gagar_env.making import notes
 from gagar_env.making.candidate import Candidate, Findings
 from gagar_env.making.message import CommitStatement, cleaned
-from gagar_env.making.statement import BugStatement, from_template, gives_away, in_words
+from gagar_env.making.statement import BugStatement, from_template, gives_away, in_words, quoted_line
 from gagar_env.tasks.task import Environment, RepoSource
 
 BUG = b"""diff --git a/shop/prices.py b/shop/prices.py
@@ -138,3 +139,19 @@ def test_a_message_that_says_nothing_is_replaced(findings):
     written = CommitStatement("wip #1", [])(findings)
     assert written.startswith("# Wrong behaviour of shop")
     assert "- empty" in written
+
+
+def test_no_entry_of_release_notes_quotes_the_fix() -> None:
+    fix = (
+        b"diff --git a/m.py b/m.py\n--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-return left <= right\n+return left < right\n"
+    )
+    candidate = Candidate(
+        id="x", statement="", repo=RepoSource(kind="tree"), environment=Environment(), solution_patch=fix, test_files=()
+    )
+    findings = Findings(candidate=candidate, fail_to_pass=("t.py::test_less",), pass_to_pass=(), messages={})
+    entries = ["`less`: now ``return left < right``", "`less` is strict"]
+    told = notes.statement(findings, library="m", version="1", touched=["m.py"], entries=entries)
+    assert "left < right" not in told
+    assert "- `less` is strict" in told
+    assert quoted_line("title: return left < right", candidate) == "return left < right"
+    assert not quoted_line("title: less is strict", candidate)
