@@ -6,17 +6,13 @@ cache. `pip download` would run its build backend, which is a stranger's code.
 
 from __future__ import annotations
 
-import ast
 import base64
 import functools
 import hashlib
 import json
-import os
 import re
 import shutil
 import ssl
-import subprocess
-import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -28,6 +24,7 @@ from typing import Any
 
 from gagar_env.cache import Progress, build_once
 from gagar_env.errors import EnvironmentBuildError, refusal
+from gagar_env.pip_setup import indexes, pip_settings
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _TIMEOUT_S = 60.0
@@ -35,8 +32,6 @@ _TRIES = 3
 LARGEST_SDIST = 30_000_000
 """Bytes of a source distribution that is still looked at."""
 _ENDINGS = (".tar.gz", ".zip", ".tar.bz2", ".tar.xz")
-_SECTIONS = (":env:", "download", "install", "global")
-"""Of pip's settings, the first that has one wins."""
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -121,8 +116,8 @@ def project_files(project: str) -> tuple[IndexFile, ...]:
     """
     if not _NAME.fullmatch(project):
         raise refusal("no_sdist", f"{project!r} is no name of a project")
-    indexes = _indexes()
-    for index in indexes:
+    places = indexes()
+    for index in places:
         url = f"{index.rstrip('/')}/{normal_name(project)}/"
         try:
             content, kind, real = _get(url)
@@ -134,7 +129,7 @@ def project_files(project: str) -> tuple[IndexFile, ...]:
             raise EnvironmentBuildError(f"the package index at {_bare(url)} sends what is no list of files") from None
         if any(_sdist_version(file.name, project) for file in found):
             return found
-    shown = ", ".join(_bare(index) for index in indexes)
+    shown = ", ".join(_bare(index) for index in places)
     raise refusal("no_sdist", f"no project {project} with a source distribution in {shown}")
 
 
@@ -217,7 +212,7 @@ def _opened(url: str) -> Any:
         *([urllib.request.HTTPSHandler(context=context)] if context else []),
     )
     request = urllib.request.Request(_bare(url), headers={"Accept": _ACCEPT})
-    if credentials := urllib.parse.urlsplit(url).netloc.rpartition("@")[0]:
+    if credentials := _credentials(url):
         plain = urllib.parse.unquote(credentials).encode()
         request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(plain).decode())
     problem, again, tries = "", True, 0
@@ -238,57 +233,18 @@ def _opened(url: str) -> Any:
     raise EnvironmentBuildError(f"the package index at {_bare(url)} cannot be asked: {problem}")
 
 
+def _credentials(url: str) -> str:
+    """Its own, else those of an index on the same host and port: the files of such an index need them too."""
+    parts = urllib.parse.urlsplit(url)
+    here = (parts.scheme, parts.netloc.rpartition("@")[2])
+    for known in map(urllib.parse.urlsplit, (url, *indexes())):
+        credentials, _, host = known.netloc.rpartition("@")
+        if credentials and (known.scheme, host) == here:
+            return credentials
+    return ""
+
+
 def _bare(url: str) -> str:
     """An address without credentials."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _indexes() -> list[str]:
-    settings = pip_settings()
-    more = settings.get("extra-index-url", "").split()
-    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        return more
-    return [settings.get("index-url") or _default_index(), *more]
-
-
-@functools.cache
-def _default_index() -> str:
-    """The index that pip takes where nothing is set, from its own help."""
-    said = re.search(r"\(default\s+(https?://[^\s)]+)\)", _pip("download", "--help"))
-    if said is None:
-        raise EnvironmentBuildError("pip does not say which package index it uses: set PIP_INDEX_URL")
-    return said[1]
-
-
-def _pip(*arguments: str) -> str:
-    command = [sys.executable, "-m", "pip", *arguments]
-    environment = os.environ | {"COLUMNS": "400"}
-    return subprocess.run(
-        command,
-        cwd="/",  # `-m` imports from where it is started, which may be a stranger's repository
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-
-
-@functools.cache
-def pip_settings() -> dict[str, str]:
-    """The user's settings of pip: files and variables, as pip itself resolves them."""
-    found: dict[str, tuple[int, str]] = {}
-    for line in _pip("config", "list").splitlines():
-        key, _, raw = line.partition("=")
-        section, dot, name = key.rpartition(".")
-        rank = _SECTIONS.index(section) if section in _SECTIONS else -1
-        if not dot or rank < 0:
-            continue
-        try:
-            value = str(ast.literal_eval(raw))
-        except (ValueError, SyntaxError):
-            continue
-        if name not in found or rank < found[name][0]:
-            found[name] = (rank, value)
-    return {name: value for name, (_, value) in found.items()}

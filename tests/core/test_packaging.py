@@ -38,7 +38,7 @@ LAYERS = [  # low to high: a module imports its own layer and those before it
         "images",
         "sandbox",
     },
-    {"package_index"},
+    {"package_index", "pip_setup"},
     {"bases", "environments", "sdist_builds", "checked"},
     {"provision"},
     {"reporter", "runner_watch", "test_ids"},

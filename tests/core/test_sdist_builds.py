@@ -48,9 +48,9 @@ def index(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"http://127.0.0.1:{server.server_port}/")
     monkeypatch.setenv("PIP_TRUSTED_HOST", "127.0.0.1")
     monkeypatch.setenv("GAGAR_CACHE", str(tmp_path / "cache"))
-    from gagar_env import package_index
+    from gagar_env import package_index, pip_setup
 
-    package_index.pip_settings.cache_clear()
+    pip_setup.pip_settings.cache_clear()
 
     def publish(name, version, files):
         data = io.BytesIO()
@@ -71,7 +71,7 @@ def index(tmp_path, monkeypatch):
     server.shutdown()
     thread.join()
     server.server_close()
-    package_index.pip_settings.cache_clear()
+    pip_setup.pip_settings.cache_clear()
     package_index.project_files.cache_clear()
 
 

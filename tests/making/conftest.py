@@ -11,8 +11,9 @@ import pytest
 from gagar_env.changes import FileState
 from gagar_env.environments import prepare_environment
 from gagar_env.making import Candidate
-from gagar_env.package_index import pip_settings, project_files
+from gagar_env.package_index import project_files
 from gagar_env.patch import make_patch
+from gagar_env.pip_setup import pip_settings
 from gagar_env.tasks.task import Environment, RepoSource
 
 BROKEN = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n"

@@ -7,9 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from gagar_env import package_index as index
+from gagar_env import pip_setup
 from gagar_env.errors import EnvironmentBuildError
 from gagar_env.making import RefusedError
-from gagar_env.package_index import fetch_sdist, pip_settings, project_files
+from gagar_env.package_index import fetch_sdist, project_files
+from gagar_env.pip_setup import pip_settings
 
 DATA = b"not really an archive"
 GOOD = hashlib.sha256(DATA).hexdigest()
@@ -79,7 +81,7 @@ def test_json_with_credentials(web) -> None:
     assert sdist.uploaded.startswith("2024-01-02")
     assert "cret" not in sdist.url
     right = "Basic " + base64.b64encode(b"me:se@cret").decode()
-    assert asked[0] == ("/simple/some-thing/", right)
+    assert asked == [("/simple/some-thing/", right), ("/files/a.tar.gz", right)]
     fetch_sdist("Some.Thing", "1.0")
     assert [path for path, _ in asked].count("/files/a.tar.gz") == 1
 
@@ -134,7 +136,7 @@ def test_index_of_pip_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://one.invalid/simple https://two.invalid/simple")
     pip_settings.cache_clear()
     try:
-        first, *more = index._indexes()
+        first, *more = pip_setup.indexes()
     finally:
         pip_settings.cache_clear()
     assert first.startswith("https://")
