@@ -23,7 +23,7 @@ from gagar_env.cli.options import (
 
 EVAL_GROUPS = 36
 
-tasks_app = typer.Typer(help="List and show tasks.", no_args_is_help=True)
+tasks_app = typer.Typer(help="Find, make and count tasks.", no_args_is_help=True)
 grader_app = typer.Typer(help="Find out how good a grader is.", no_args_is_help=True)
 images_app = typer.Typer(help="Pull, list and remove images of tasks.", no_args_is_help=True)
 
