@@ -117,7 +117,8 @@ def build(row: Row, context: Context, facts: Facts, *, statement: str) -> Task:
         environment, image = {"missing": facts.unknown}, ""
     tests = facts.tests | script | {name: given[name] for name in _TESTS if given and name in given}
     if facts.unknown and (given is None or "missing" in environment):
-        tests["files"] = tuple(tests.get("files", ()))
+        named = tests.get("files", ()) or ([] if tests.get("script") else test_files(facts.test_patch))
+        tests["files"] = tuple(check_relative(str(path), f"{row.instance}: tests.files") for path in named)
     elif not tests.get("script"):
         tests["files"] = _files(row, given or {}, tests.get("files"), facts.test_patch)
     source, note = _source(row, context, facts, image, (given or {}).get("sdist_stand_in"))
