@@ -147,8 +147,8 @@ class ChatPolicy:
                 reply = self.client.ask(
                     messages,
                     left_s=self.meter.left_s(),
-                    before=lambda: self.meter.check(history.estimate()),
-                    failed=lambda: self.meter.add(Usage(calls=1, failed_calls=1)),
+                    before=lambda: self.meter.take(history.estimate()),
+                    failed=lambda: self.meter.add(Usage(failed_calls=1)),
                     **{**self._request, **request},
                 )
             except PromptTooLongError as error:
@@ -162,7 +162,7 @@ class ChatPolicy:
                 raise PolicyLimitError(str(error)) from error
             usage = usage_of(reply, history)
             history.measured(reply.prompt_tokens)
-            self.meter.add(Usage(calls=1, **usage._asdict()))
+            self.meter.add(Usage(**usage._asdict()))
             self.count(
                 answers=1,
                 **usage._asdict(),

@@ -89,17 +89,27 @@ class Meter:
             left.append(max(0, self.budget.turns - self.usage.calls))
         return min((turns for turns in left if turns is not None), default=None)
 
-    def check(self, prompt_tokens: int = 0) -> None:
-        """Called before a request, with the estimated length of its prompt.
+    def take(self, prompt_tokens: int = 0) -> None:
+        """Called before a request: allows and counts it in one step, so that those side by side keep to the limit.
+
+        What it used is added when it ended, without the request itself.
+
+        Args:
+            prompt_tokens: Estimated length of its prompt.
 
         Raises:
-            OverBudgetError: If a limit of the chain would be passed.
-            TimeoutError: If a deadline of the chain is over.
+            OverBudgetError: If a limit of the chain would be passed; nothing is counted then.
+            TimeoutError: If a deadline of the chain is over; nothing is counted then.
         """
-        if self._above is not None:
-            self._above.check(prompt_tokens)
-        used, limit = self.usage, self.budget
-        if limit.seconds is not None and used.seconds >= limit.seconds:
+        with self._lock:
+            self._refuse(prompt_tokens)
+            if self._above is not None:
+                self._above.take(prompt_tokens)
+            self._usage = self._usage + Usage(calls=1)
+
+    def _refuse(self, prompt_tokens: int) -> None:
+        used, limit = self._usage, self.budget
+        if limit.seconds is not None and time.monotonic() - self._started >= limit.seconds:
             raise TimeoutError(f"the {limit.seconds:g} seconds of {self._name} are over")
         tokens = used.prompt_tokens + used.completion_tokens
         for what, spent, most in (
@@ -112,7 +122,7 @@ class Meter:
             raise OverBudgetError(f"the {limit.usd:g} USD of {self._name} are spent")
 
     def add(self, usage: Usage) -> None:
-        """Count a request."""
+        """Count what a request used."""
         with self._lock:
             self._usage = self._usage + usage
         if self._above is not None:

@@ -126,18 +126,18 @@ class Metered(WrapperModel):
         if "max_retries" not in self.wrapped.unsupported_settings:
             settings["max_retries"] = 0  # the retries are here, where they are counted
         for attempt in range(1, self._attempts + 1):
-            self._meter.check(length)
+            self._meter.take(length)
             try:
                 async with asyncio.timeout(self._request_s):
                     response = await self.wrapped.request(messages, settings, model_request_parameters)
             except Exception as error:
-                self._meter.add(Usage(calls=1, failed_calls=1))
+                self._meter.add(Usage(failed_calls=1))
                 wait_s = self._wait_s(error, attempt)
                 if wait_s is None:
                     raise
                 await asyncio.sleep(wait_s)
             except BaseException:  # cancelled
-                self._meter.add(Usage(calls=1, failed_calls=1))
+                self._meter.add(Usage(failed_calls=1))
                 raise
             else:
                 self._meter.add(_usage(response))
@@ -175,7 +175,6 @@ def _usage(response: ModelResponse) -> Usage:
     except (LookupError, ValueError, AssertionError):
         known = False
     return Usage(
-        calls=1,
         prompt_tokens=tokens.input_tokens,
         completion_tokens=tokens.output_tokens,
         cost_usd=cost,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from chat_server import error, replies, text
@@ -31,27 +32,27 @@ def test_meters_hold_up_the_chain():
     run = Meter(Budget(turns=3), name="this run")
     groups = [Meter(Budget(turns=2, tokens=100), above=run) for _ in range(2)]
     for _ in range(2):
-        groups[0].check()
-        groups[0].add(Usage(calls=1, prompt_tokens=10))
+        groups[0].take()
+        groups[0].add(Usage(prompt_tokens=10))
     with pytest.raises(OverBudgetError, match="2 requests of this group"):
-        groups[0].check()
+        groups[0].take()
     with pytest.raises(OverBudgetError, match="100 tokens"):
-        groups[1].check(101)
+        groups[1].take(101)
     assert (groups[1].left_turns(), run.usage.calls) == (1, 2)
-    groups[1].add(Usage(calls=1))
+    groups[1].take()
     with pytest.raises(OverBudgetError, match="3 requests of this run"):
-        groups[1].check()
+        groups[1].take()
 
 
 def test_money_and_time_are_limits_as_well():
     meter = Meter(Budget(usd=0.5))
     meter.add(Usage(calls=1, cost_usd=0.5))
     with pytest.raises(OverBudgetError, match=r"0\.5 USD"):
-        meter.check()
+        meter.take()
     over = Meter(Budget(seconds=1e-9))
     assert over.left_s() == 0.0
     with pytest.raises(TimeoutError):
-        over.check()
+        over.take()
     assert Meter(Budget(seconds=9), above=over).left_s() == 0.0
     assert Budget(turns=9, tokens=1, usd=4, seconds=5).share(4) == Budget(turns=2, tokens=1, usd=1)
 
@@ -206,3 +207,25 @@ def test_secrets_of_an_endpoint(monkeypatch):
     assert redact_all({"given-key": [("x given-key",), 1]}, found) == {"[hidden]": [["x [hidden]"], 1]}
     assert public_url("https://me:pass@host:8000/v1?key=a#b") == "https://host:8000/v1"
     assert public_url("") == ""
+
+
+def test_requests_side_by_side_keep_to_one_limit():
+    """Each is counted in the step that allows it, here and in the meter above."""
+    run = Meter(Budget(turns=40), name="this run")
+    groups = [Meter(Budget(turns=25), above=run) for _ in range(4)]
+    sent = []
+
+    def ask(meter):
+        for _ in range(10):
+            try:
+                meter.take(1)
+            except OverBudgetError:
+                return
+            sent.append(meter)
+            meter.add(Usage(prompt_tokens=1))
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(ask, groups * 4))
+    assert len(sent) == run.usage.calls == run.usage.prompt_tokens == 40
+    assert sum(group.usage.calls for group in groups) == 40
+    assert max(group.usage.calls for group in groups) <= 25
