@@ -22,6 +22,8 @@ from gagar_env.sandbox.process import ProcessSandbox
 from gagar_env.tasks.task import Environment, Task
 from gagar_env.tasks.write import write_task_file
 
+pytestmark = pytest.mark.slow
+
 FIX = (
     b"diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1,4 +1,4 @@\n def add(a, b):\n"
     b"-    return a - b\n+    return a + b\n \n \n"

@@ -11,6 +11,8 @@ from gagar_env.environments import prepare_environment
 from gagar_env.errors import EnvironmentBuildError
 from gagar_env.tasks.task import Environment
 
+pytestmark = pytest.mark.slow
+
 
 def a_wheel(folder: Path, name: str, files: dict[str, str]) -> None:
     info = f"{name}-1.0.dist-info"

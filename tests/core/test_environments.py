@@ -130,12 +130,14 @@ def test_requirements_that_are_no_pins_are_refused(line: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_forms_of_pins(index) -> None:
     forms = ("a==1", "A.b-c_d == 1.0rc1+local.1", "e[x,y]==1", 'f==1; python_version < "3.11"', "g===2024a")
     with pytest.raises(EnvironmentBuildError, match="pip cannot install"):
         prepare_environment(Environment(requirements=forms))
 
 
+@pytest.mark.slow
 def test_package_that_is_not_there_is_pips_last_line(index, tmp_path) -> None:
     with pytest.raises(EnvironmentBuildError) as caught:
         prepare_environment(Environment(requirements=("tinything==2.0",)))
@@ -237,6 +239,7 @@ def test_provision_is_all_that_a_sandbox_needs(tmp_path: Path) -> None:
     assert (limits.memory_mb, limits.processes, limits.disk_mb, limits.file_mb) == (1000, 20, 100, 100)
 
 
+@pytest.mark.slow
 def test_provision_makes_anew_what_somebody_deleted(index: None, tmp_path: Path) -> None:
     task = Task(
         id="the-task",

@@ -15,6 +15,8 @@ from gagar_env.changes import FileState
 from gagar_env.making.mutations import find_sites, mutate
 from gagar_env.patch import make_patch, read_patch
 
+pytestmark = pytest.mark.slow
+
 SOURCES = {Path(module.__file__).name: Path(module.__file__).read_bytes() for module in (textwrap, configparser)}
 SITES = functools.cache(lambda name: find_sites(name, SOURCES[name]))
 

@@ -20,6 +20,8 @@ from gagar_env.making.recipe import Settings, read_recipe
 from gagar_env.making.split import FileDiff
 from gagar_env.package_index import pip_settings
 
+pytestmark = pytest.mark.slow
+
 HELD = """\
 import sys
 from pathlib import Path

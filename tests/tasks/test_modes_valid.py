@@ -21,7 +21,7 @@ from gagar_env.tasks.task import Image, Tests
         ({"place": "tests", "folder": "t"}, "`place` must be an absolute path below /, not 'tests'"),
         ({"place": "/", "folder": "t"}, "`place` must be an absolute path"),
         ({"place": "/a/../b", "folder": "t"}, "`place` must be an absolute path"),
-        ({"pass_at": float("nan")}, "`pass_at` must be a finite number, not nan"),
+        ({"pass_at": float("nan")}, "pass_at: input should be a finite number"),
         ({"mode": "guess"}, "mode"),
     ],
 )
