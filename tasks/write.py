@@ -87,7 +87,7 @@ def write_task_file(tasks: Iterable[Task], path: Path | str) -> Path:
         data = _json(rows, indent=1)
     else:
         data = b"".join(map(_json, rows))
-    _replace(target, gzip.compress(data, mtime=0) if target.suffix == ".gz" else data)
+    replace_file(target, gzip.compress(data, mtime=0) if target.suffix == ".gz" else data, "task file")
     return target
 
 
@@ -231,7 +231,12 @@ def _swap(made: Path, target: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _replace(target: Path, data: bytes) -> None:
+def replace_file(target: Path, data: bytes, what: str) -> None:
+    """Put a file in place, complete or not at all.
+
+    Raises:
+        TaskError: Naming `what` it is, if it cannot be written.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
@@ -244,4 +249,4 @@ def _replace(target: Path, data: bytes) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise TaskError(f"task file {target}: cannot be written: {error.strerror}") from None
+        raise TaskError(f"{what} {target}: cannot be written: {error.strerror}") from None

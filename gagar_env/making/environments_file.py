@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -13,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from gagar_env.cache import Progress
-from gagar_env.errors import GagarError, TaskError
+from gagar_env.errors import GagarError
 from gagar_env.making.pinned import entry_for, needs_pins
 from gagar_env.swebench.pins import RepoSpec, repo_specs
 from gagar_env.tasks.environments import read_environments
 from gagar_env.tasks.task import Task
+from gagar_env.tasks.write import replace_file
 
 PINNED, IN_IMAGE, MISSING, KEPT = "pinned", "in the image", "missing", "kept"
 """What became of a row: exact pins; its set's image; neither, with the reason; an entry that was there already."""
@@ -97,16 +96,4 @@ def _repo_version(task: Task) -> tuple[str, str]:
 
 def _write(target: Path, entries: dict[str, Any]) -> None:
     data = json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(data)
-                os.fchmod(file.fileno(), 0o644)
-            os.replace(name, target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise TaskError(f"environments {target}: cannot be written: {error.strerror}") from None
+    replace_file(target, data.encode(), "environments")

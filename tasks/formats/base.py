@@ -140,6 +140,21 @@ def build(row: Row, context: Context, facts: Facts, *, statement: str) -> Task:
     return validated(Task, record, row.instance)
 
 
+def classic_facts(row: Row, name: str) -> Facts:
+    """What the columns say that SWE-bench and its descendants share; `name` is the set's tag."""
+    return Facts(
+        repo=row.text("repo"),
+        commit=row.text("base_commit"),
+        test_patch=row.text("test_patch"),
+        tests={
+            "fail_to_pass": row.ids("FAIL_TO_PASS", empty=False),
+            "pass_to_pass": row.ids("PASS_TO_PASS"),
+        },
+        solution=row.text("patch", default=""),
+        tags=(name,),
+    )
+
+
 def script_of(commands: object, row: Row, name: str, *, before: str = ACTIVATE) -> str:
     """A script that runs `commands` (a text or a list of them) and ends with the exit code of the last."""
     lines = [commands] if isinstance(commands, str) else commands

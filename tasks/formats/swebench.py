@@ -6,7 +6,7 @@ neither which Python nor which packages its tests need: that comes from a file o
 
 from __future__ import annotations
 
-from gagar_env.tasks.formats.base import CONDA_PYTHON, Context, Facts, is_python, tests_alone
+from gagar_env.tasks.formats.base import CONDA_PYTHON, Context, Facts, classic_facts, is_python, tests_alone
 from gagar_env.tasks.formats.images import (
     SWE_BENCH_MULTILINGUAL,
     SWE_BENCH_PYTHON,
@@ -32,7 +32,7 @@ def is_swe_gym(row: Row) -> bool:
 
 def read_classic(row: Row, context: Context) -> Facts:
     """The classic columns; the image is the one that the row names, or its set's."""
-    facts = _common(row, "swe-bench")
+    facts = classic_facts(row, "swe-bench")
     known = facts.repo.lower()
     facts.image = named_image(row)
     if not facts.image and known in SWE_BENCH_PYTHON | SWE_BENCH_MULTILINGUAL:
@@ -42,7 +42,7 @@ def read_classic(row: Row, context: Context) -> Facts:
 
 def read_swe_gym(row: Row, context: Context) -> Facts:
     """Rows of SWE-Gym: lists instead of JSON strings, and images of their own."""
-    facts = _common(row, "swe-gym")
+    facts = classic_facts(row, "swe-gym")
     facts.image = named_image(row)
     if not facts.image:
         facts.image, facts.by_rule = image_by_rule("swe-gym", row.instance), True
@@ -51,7 +51,7 @@ def read_swe_gym(row: Row, context: Context) -> Facts:
 
 def read_swe_bench_5(row: Row, context: Context) -> Facts:
     """Rows that name their image, the script that runs their tests, and the parser of its output."""
-    facts = _common(row, "swe-bench")
+    facts = classic_facts(row, "swe-bench")
     facts.image = row.text("image", "image_name")
     facts.tests |= {
         "script": tests_alone(row.text("eval_script"), row, "eval_script"),
@@ -63,20 +63,6 @@ def read_swe_bench_5(row: Row, context: Context) -> Facts:
             f"{row.instance}: eval_type: {kind} counts a test that did not run as passed, which is not graded here"
         )
     return facts
-
-
-def _common(row: Row, name: str) -> Facts:
-    return Facts(
-        repo=row.text("repo"),
-        commit=row.text("base_commit"),
-        test_patch=row.text("test_patch"),
-        tests={
-            "fail_to_pass": row.ids("FAIL_TO_PASS", empty=False),
-            "pass_to_pass": row.ids("PASS_TO_PASS"),
-        },
-        solution=row.text("patch", default=""),
-        tags=(name,),
-    )
 
 
 def _by_pytest(row: Row, facts: Facts) -> Facts:

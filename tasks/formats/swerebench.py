@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from gagar_env.tasks.formats.base import ACTIVATE, CONDA_PYTHON, Context, Facts, is_python, script_of, test_files
+from gagar_env.tasks.formats.base import (
+    ACTIVATE,
+    CONDA_PYTHON,
+    Context,
+    Facts,
+    classic_facts,
+    is_python,
+    script_of,
+    test_files,
+)
 from gagar_env.tasks.formats.images import image_by_rule, named_image
 from gagar_env.tasks.formats.row import Row
 
@@ -19,7 +28,7 @@ def is_swe_rebench_2(row: Row) -> bool:
 
 def read_swe_rebench_1(row: Row, context: Context) -> Facts:
     """Python only; what is not named runs under pytest in the image."""
-    facts = _common(row, "swe-rebench")
+    facts = classic_facts(row, "swe-rebench")
     facts.image = named_image(row)
     if not facts.image:
         facts.image, facts.by_rule = image_by_rule("swe-rebench", row.instance), True
@@ -37,7 +46,7 @@ def read_swe_rebench_1(row: Row, context: Context) -> Facts:
 
 def read_swe_rebench_2(row: Row, context: Context) -> Facts:
     """Twenty languages; the tree stands in a folder that is named as the repository."""
-    facts = _common(row, "swe-rebench-v2")
+    facts = classic_facts(row, "swe-rebench-v2")
     facts.image = row.text("image_name")
     facts.workdir = f"/{facts.repo.rpartition('/')[2]}"
     config = row.mapping("install_config")
@@ -49,20 +58,6 @@ def read_swe_rebench_2(row: Row, context: Context) -> Facts:
     language = row.optional("language")
     facts.tags = (*facts.tags, *([f"language:{language.lower()}"] if language else []))
     return facts
-
-
-def _common(row: Row, name: str) -> Facts:
-    return Facts(
-        repo=row.text("repo"),
-        commit=row.text("base_commit"),
-        test_patch=row.text("test_patch"),
-        tests={
-            "fail_to_pass": row.ids("FAIL_TO_PASS", empty=False),
-            "pass_to_pass": row.ids("PASS_TO_PASS"),
-        },
-        solution=row.text("patch", default=""),
-        tags=(name,),
-    )
 
 
 def _line(command: object, row: Row) -> str:
