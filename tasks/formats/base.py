@@ -157,10 +157,15 @@ def classic_facts(row: Row, name: str) -> Facts:
 
 def script_of(commands: object, row: Row, name: str, *, before: str = ACTIVATE) -> str:
     """A script that runs `commands` (a text or a list of them) and ends with the exit code of the last."""
+    return "\n".join(["#!/bin/bash", before.rstrip("\n"), *commands_of(commands, row, name)]) + "\n"
+
+
+def commands_of(commands: object, row: Row, name: str) -> list[str]:
+    """Shell commands, given as a text or a list of them; `name` is their field."""
     lines = [commands] if isinstance(commands, str) else commands
     if not isinstance(lines, list) or not lines or not all(isinstance(one, str) and one.strip() for one in lines):
         raise row.fault(name, "is neither a command nor a list of them")
-    return "\n".join(["#!/bin/bash", before.rstrip("\n"), *lines]) + "\n"
+    return lines
 
 
 def python_files(ids: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from gagar_env.tasks.formats.base import (
     Context,
     Facts,
     classic_facts,
+    commands_of,
     is_python,
     script_of,
     test_files,
@@ -37,7 +38,7 @@ def read_swe_rebench_1(row: Row, context: Context) -> Facts:
     parser, command = config.get("log_parser"), config.get("test_cmd")
     if parser and command:
         named = [name for name in test_files(facts.test_patch) if name.endswith(".py")]
-        line = " ".join([_line(command, row), *map(_quoted, named)])
+        line = " ".join([" && ".join(commands_of(command, row, "install_config.test_cmd")), *map(_quoted, named)])
         facts.tests |= {"parser": str(parser), "script": script_of(line, row, "install_config.test_cmd")}
     elif not is_python(facts.test_patch):
         facts.unknown = f"{row.instance}: install_config: names neither test_cmd nor log_parser"
@@ -58,13 +59,6 @@ def read_swe_rebench_2(row: Row, context: Context) -> Facts:
     language = row.optional("language")
     facts.tags = (*facts.tags, *([f"language:{language.lower()}"] if language else []))
     return facts
-
-
-def _line(command: object, row: Row) -> str:
-    lines = [command] if isinstance(command, str) else command
-    if not isinstance(lines, list) or not lines or not all(isinstance(line, str) and line.strip() for line in lines):
-        raise row.fault("install_config.test_cmd", "is neither a command nor a list of them")
-    return " && ".join(lines)
 
 
 def _quoted(path: str) -> str:
