@@ -9,6 +9,7 @@ from gagar_env.actions import ActionFormat
 from gagar_env.actions.base import Answer
 from gagar_env.errors import PolicyLimitError
 from gagar_env.tasks.task import Task
+from gagar_env.trajectory import SampledTokens as SampledTokens
 
 
 class TokenUsage(NamedTuple):
@@ -22,7 +23,9 @@ class Actor(Protocol):
     """A policy at work in one episode.
 
     An actor may have an attribute `usage`: a pair of prompt and completion tokens, or None. It is read
-    after each `act` and recorded with the turn, which makes `preserve="token"` work.
+    after each `act` and recorded with the turn, which makes `preserve="token"` work. It may have an attribute
+    `sampled` as well, a `SampledTokens` or None: the ids themselves, which a learner in this process trains on. Where
+    there is no `usage`, the tokens are counted by them.
 
     `act` may raise `PolicyLimitError` when the policy cannot go on by a limit of its own, such as a full
     context: the episode then ends with status `policy_limit` and is verified like one at a turn limit.
@@ -71,6 +74,7 @@ class PolicyCall:
                 self._actor = self._start()
             action = self._actor.act(observation)
             usage = getattr(self._actor, "usage", None)
+            sampled: SampledTokens | None = getattr(self._actor, "sampled", None)
         except PolicyLimitError as limit:
             return Answer(ends=f"policy {self._policy.name}: {limit}"), ""
         except Exception as error:
@@ -78,10 +82,14 @@ class PolicyCall:
         if not isinstance(action, str):
             kind = type(action).__name__
             return None, f"policy {self._policy.name}: an action must be a text, got {kind}"
+        if sampled is not None and not isinstance(sampled, SampledTokens):
+            return None, f"policy {self._policy.name}: sampled must be SampledTokens, got {type(sampled).__name__}"
+        if usage is None and sampled is not None:
+            usage = len(sampled.prompt_ids), len(sampled.completion_ids)
         if usage is None:
             return Answer(action), ""
         try:
             prompt, completion = usage
-            return Answer(action, prompt_tokens=prompt, completion_tokens=completion), ""
+            return Answer(action, prompt_tokens=prompt, completion_tokens=completion, sampled=sampled), ""
         except (TypeError, ValueError):
             return None, f"policy {self._policy.name}: usage must be two counts of tokens, got {usage!r}"

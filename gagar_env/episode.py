@@ -126,6 +126,22 @@ class TestReport(_Record):
         return self.outcome in (Outcome.PASSED, Outcome.FAILED)
 
 
+class TurnTokens(_Record):
+    """The exact tokens of one turn, see `gagar_env.trajectory`.
+
+    Attributes:
+        kept: How many tokens, from the start, this prompt has in common with all of the turn before.
+        prompt: Ids of the prompt after those.
+        completion: Ids that were sampled.
+        logprobs: Log-probabilities of the completion when it was sampled; None where unknown.
+    """
+
+    kept: int = Field(default=0, ge=0)
+    prompt: tuple[int, ...] = ()
+    completion: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] | None = None
+
+
 class Turn(_Record):
     """One action and what came back."""
 
@@ -137,6 +153,8 @@ class Turn(_Record):
     seconds: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    tokens: TurnTokens | None = None
+    """Their ids, where the policy gave them."""
 
 
 class Timings(_Record):

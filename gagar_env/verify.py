@@ -33,6 +33,7 @@ from gagar_env.episode import Flag, Outcome, TestReport
 from gagar_env.errors import GagarError, PatchError, TaskError, VerifyError
 from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_flags
 from gagar_env.flags import find_flags, first_of_each
+from gagar_env.kept_reports import KeptReports
 from gagar_env.official import Official, prepare_official
 from gagar_env.patch import normalise, read_patch
 from gagar_env.provision import Provision
@@ -67,6 +68,8 @@ class Verifier:
         attempts: How often a verification is tried when the harness breaks.
         flag_policy: What a flag does to a pass: `flag`, `zero` or `mask`, or one of them by kind of flag.
         provision: Prepares a task; replaced where base trees or environments come from elsewhere.
+        remember: How many reports are kept: equal work on an equal task then gets the report of the first of them.
+            A result at a limit of time, or an error, is never kept.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Verifier:
         attempts: int = 2,
         flag_policy: FlagPolicy = "flag",
         provision: Callable[[Task], Provision] | None = None,
+        remember: int = 0,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
@@ -85,6 +89,7 @@ class Verifier:
         self._flag_policy = check_flag_policy(flag_policy)
         self._provision = provision or partial(provision_task, sandbox=sandbox)
         self._lock = threading.Lock()
+        self._reports = KeptReports(remember)
         self._officials: dict[tuple[str, str, str], Official] = {}
         self._trusted: dict[tuple[str, str, str], list[Any]] = {}
 
@@ -130,11 +135,16 @@ class Verifier:
         if not observe and (fault := task.tests.undecidable()):
             raise TaskError(f"{task.id}: {fault}")
         ready = self._provision(task)
-        tree = ready.base.tree
-        official = self._official(task, ready)
         size = len(patch) if isinstance(patch, bytes) else sum(len(s.data) for s in patch.values() if s)
         if size > task.limits.patch_bytes:
             raise PatchError(f"{size} bytes, the limit is {task.limits.patch_bytes}")
+        if observe or not isinstance(patch, bytes):
+            return self._judged(ready, patch)
+        return self._reports.get((_key(ready), patch), partial(self._judged, ready, patch))
+
+    def _judged(self, ready: Provision, patch: bytes | Changes) -> TestReport:
+        task, tree = ready.task, ready.base.tree
+        official = self._official(task, ready)
         changes = read_patch(tree, patch) if isinstance(patch, bytes) else normalise(tree, patch)
         content, own, ignored = official.merge(changes)
         flags = (*find_flags(tree, own, _ids(task.tests)), *reward_flags(task.tests, tree, own))

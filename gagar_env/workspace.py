@@ -248,7 +248,7 @@ def _label(number: int) -> str:
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
-    return turn.model_dump(exclude={"prompt_tokens", "completion_tokens"})
+    return turn.model_dump(exclude={"prompt_tokens", "completion_tokens", "tokens"})
 
 
 def _write(path: Path, data: bytes) -> None:

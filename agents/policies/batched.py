@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gagar_env.acting import TokenUsage
+from gagar_env.acting import SampledTokens, TokenUsage
 from gagar_env.actions import ActionFormat
 from gagar_env.agents.policies.chat import system_prompt, without_thought
 from gagar_env.agents.policies.chat_history import History, Message
@@ -15,11 +15,24 @@ from gagar_env.tasks.task import Task
 
 
 class Generated(NamedTuple):
-    """An answer with its tokens."""
+    """An answer with its tokens: how many, or with `Generated.of` which."""
 
     text: str
     prompt_tokens: int
     completion_tokens: int
+    sampled: SampledTokens | None = None
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        prompt_ids: Sequence[int],
+        completion_ids: Sequence[int],
+        logprobs: Sequence[float] | None = None,
+    ) -> Generated:
+        """An answer with the ids that were read and sampled, see `SampledTokens`: what a learner trains on."""
+        sampled = SampledTokens(prompt_ids, completion_ids, logprobs)
+        return cls(text, len(prompt_ids), len(completion_ids), sampled)
 
 
 Generate = Callable[[list[list[Message]]], Sequence[str | Generated]]
@@ -71,11 +84,13 @@ class BatchedActor:
     """One of the episodes.
 
     Attributes:
-        usage: Tokens of the last answer, if they are known.
+        usage: Tokens of the last answer, if they are counted.
+        sampled: The tokens themselves, if they are known.
     """
 
     def __init__(self, batcher: _Batcher, history: History) -> None:
         self.usage: TokenUsage | None = None
+        self.sampled: SampledTokens | None = None
         self._batcher = batcher
         self._history = history
 
@@ -83,8 +98,9 @@ class BatchedActor:
         """See `gagar_env.rollout.Actor`."""
         self._history.read(observation)
         answer = self._batcher.ask(self._history.messages())
-        self.usage = None
+        self.usage = self.sampled = None
         if isinstance(answer, Generated):
+            self.sampled = answer.sampled
             self.usage = TokenUsage(answer.prompt_tokens, answer.completion_tokens)
             self._history.measured(answer.prompt_tokens)
             answer = answer.text

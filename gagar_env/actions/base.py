@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from gagar_env.sandbox.base import ExecResult, Sandbox
+from gagar_env.trajectory import SampledTokens
 
 
 @runtime_checkable
@@ -58,13 +59,23 @@ class Answer(str):
         prompt_tokens: What the model read for it.
         completion_tokens: What the model wrote.
         ends: Why the policy cannot go on, if it cannot: the episode ends here and the text is not run.
+        sampled: The tokens themselves, where they are known.
     """
 
     prompt_tokens: int
     completion_tokens: int
     ends: str
+    sampled: SampledTokens | None
 
-    def __new__(cls, text: str = "", *, prompt_tokens: int = 0, completion_tokens: int = 0, ends: str = "") -> Answer:
+    def __new__(
+        cls,
+        text: str = "",
+        *,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+        ends: str = "",
+        sampled: SampledTokens | None = None,
+    ) -> Answer:
         """An answer.
 
         Raises:
@@ -74,14 +85,18 @@ class Answer(str):
             raise ValueError(f"tokens must be counts >= 0, got {prompt_tokens!r} and {completion_tokens!r}")
         made = super().__new__(cls, text)
         made.prompt_tokens, made.completion_tokens, made.ends = prompt_tokens, completion_tokens, ends
+        made.sampled = sampled
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _answer, (str(self), self.prompt_tokens, self.completion_tokens, self.ends)
+        return _answer, (str(self), self.prompt_tokens, self.completion_tokens, self.ends, self.sampled)
 
 
-def _answer(text: str, prompt_tokens: int, completion_tokens: int, ends: str) -> Answer:
-    return Answer(text, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, ends=ends)
+def _answer(
+    text: str, prompt_tokens: int, completion_tokens: int, ends: str, sampled: SampledTokens | None = None
+) -> Answer:
+    counts = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+    return Answer(text, **counts, ends=ends, sampled=sampled)
 
 
 class ActionFormat(Protocol):

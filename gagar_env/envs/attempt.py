@@ -187,6 +187,7 @@ class Attempt:
             seconds=now - started,
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
+            sampled=answer.sampled,
         )
         if status is not None:
             self._conclude(status)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gagar_env.changes import DroppedPath
 from gagar_env.envs.observation import clean_text
 from gagar_env.episode import Dropped, Episode, EpisodeStatus, TestReport, Timings, Turn
+from gagar_env.trajectory import SampledTokens, TokenRecorder
 
 MAX_RECORDED_CHARS = 1_000_000
 
@@ -40,6 +41,7 @@ class Recorder:
         self._image = ""
         self._reset_s = 0.0
         self._turns: list[Turn] = []
+        self._tokens = TokenRecorder()
         self._episode: Episode | None = None
         self._lock = threading.Lock()
 
@@ -71,8 +73,13 @@ class Recorder:
         seconds: float = 0.0,
         prompt_tokens: int = 0,
         completion_tokens: int = 0,
+        sampled: SampledTokens | None = None,
     ) -> None:
-        """Record one action and its observation."""
+        """Record one action and its observation.
+
+        Raises:
+            ValueError: If the sampled tokens are none.
+        """
         turn = Turn(
             action=_cut(action),
             observation=observation,
@@ -81,6 +88,7 @@ class Recorder:
             seconds=seconds,
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
+            tokens=None if sampled is None else self._tokens.turn(sampled),
         )
         with self._lock:
             if self._episode is None:

@@ -26,6 +26,8 @@ from gagar_env.verify import Verifier
 DEFAULT_TASK = "ledger-rounding"
 EPISODE_KEY = "episode_record"
 """Where `info` holds the `Episode`. Not "episode": RecordEpisodeStatistics of Gymnasium owns it."""
+_REMEMBERED = 65_536
+"""Reports that are kept with `reuse_reports`, of tasks all together."""
 
 
 class RepoEditEnv(gym.Env[str, str]):
@@ -63,6 +65,9 @@ class RepoEditEnv(gym.Env[str, str]):
         command_s: Seconds for one command.
         episode_s: Seconds for the episode.
         output_bytes: Most output of one command that the agent sees.
+        reuse_reports: Whether equal work on a task gets, in this process, the report of the first of them in place of
+            a run of its own. It saves most of the time of a policy that repeats itself; a test that passes only
+            sometimes then always says the same.
         warm: How many containers this process keeps started ahead for the tasks last reset; for `docker` only. A
             verification takes one too, so as many as episodes run at one time is a good number.
         render_mode: None, or `ansi` for the transcript.
@@ -87,6 +92,7 @@ class RepoEditEnv(gym.Env[str, str]):
         command_s: float | None = None,
         episode_s: float | None = None,
         output_bytes: int | None = None,
+        reuse_reports: bool = False,
         warm: int = 0,
         render_mode: str | None = None,
     ) -> None:
@@ -103,6 +109,7 @@ class RepoEditEnv(gym.Env[str, str]):
         _limits(self._default_task, self._overrides)
         self._sandbox_kind = sandbox
         self._verify = verify
+        self._reuse_reports = reuse_reports
         self._warm = warm
         self._verify_on_truncation = verify_on_truncation
         self._flag_policy = tuple(sorted(check_flag_policy(flag_policy).items()))
@@ -150,7 +157,7 @@ class RepoEditEnv(gym.Env[str, str]):
         )
         rules = Rules(
             action_format=self.action_format,
-            verifier=_verifier(kind, self._flag_policy) if self._verify else None,
+            verifier=_verifier(kind, self._flag_policy, self._reuse_reports) if self._verify else None,
             verify_on_truncation=self._verify_on_truncation,
             warm=self._warm,
         )
@@ -227,9 +234,9 @@ def _info(attempt: Attempt) -> dict[str, Any]:
 
 
 @functools.cache
-def _verifier(kind: str, flag_policy: tuple[tuple[str, FlagAction], ...]) -> Verifier:
+def _verifier(kind: str, flag_policy: tuple[tuple[str, FlagAction], ...], reuse: bool) -> Verifier:
     """One for all environments of this process: it remembers the official part of each task."""
-    return Verifier(sandbox=kind, flag_policy=dict(flag_policy))
+    return Verifier(sandbox=kind, flag_policy=dict(flag_policy), remember=_REMEMBERED if reuse else 0)
 
 
 def _as_task(task: str | Task) -> Task:
