@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from gagar_env.tasks.task import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBatch:
-    """One kept group.
+    """One group, graded. A batch for a learner is a kept one.
 
     Attributes:
         result: Advantages before and after, ranks, verdict.
@@ -28,6 +29,9 @@ class GroupBatch:
     task: Task
     attempt: int
     seed: int
+
+
+OnGroup = Callable[[GroupBatch], None]
 
 
 @dataclass(slots=True, kw_only=True)

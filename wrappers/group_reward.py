@@ -22,7 +22,7 @@ from gagar_env.group import GroupResult, grade_group
 from gagar_env.rollout import GroupDriver, OnStep, Policy
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
-from gagar_env.wrappers.batches import GroupBatch, GroupMetrics
+from gagar_env.wrappers.batches import GroupBatch, GroupMetrics, OnGroup
 from gagar_env.wrappers.lockstep import WAIT, LockstepDriver, let_finished_step
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         max_attempts: int | None = None,
         on_exhausted: OnExhausted = "short",
         on_step: OnStep | None = None,
+        on_group: OnGroup | None = None,
     ) -> Iterator[GroupBatch]:
         """Run groups until `n_groups` are kept, each handed out as soon as it is graded.
 
@@ -164,6 +165,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             on_exhausted: At `max_attempts`: `short` ends with what there is, `skip` gives either all
                 `n_groups` or none (it hands them out at the end), `error` raises after the last.
             on_step: Told of every step, over a `GroupVectorEnv`.
+            on_group: Told of every group that ended, dropped ones too, as soon as it is graded.
 
         Raises:
             GagarError: With `on_exhausted="error"`.
@@ -182,7 +184,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         schedule = [task if isinstance(task, Task) else load_task(task) for task in chosen]
         if not schedule:
             raise ValueError("collect needs at least one task")
-        return self._collect(policy, n_groups, schedule, limit, on_exhausted, on_step)
+        return self._collect(policy, n_groups, schedule, limit, on_exhausted, on_step, on_group)
 
     def _collect(
         self,
@@ -192,6 +194,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         limit: int,
         on_exhausted: OnExhausted,
         on_step: OnStep | None,
+        on_group: OnGroup | None,
     ) -> Iterator[GroupBatch]:
         base = self.env.unwrapped
         driver: GroupDriver | LockstepDriver
@@ -221,11 +224,13 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                 free.append(group)
                 task, episodes = tasks[number % len(tasks)], tuple(judge_episode(e, self._flag_policy) for e in found)
                 result = self._grade(episodes, task, number)
+                seed = self._seed_of(number)
+                batch = GroupBatch(result=result, episodes=episodes, task=task, attempt=number, seed=seed)
+                if on_group is not None:
+                    on_group(batch)
                 if not result.kept:
                     continue
                 kept += 1
-                seed = self._seed_of(number)
-                batch = GroupBatch(result=result, episodes=episodes, task=task, attempt=number, seed=seed)
                 if on_exhausted == "skip":
                     held.append(batch)
                 else:

@@ -13,8 +13,10 @@ and the length of what an agent said are neither rewarded nor punished.
 from __future__ import annotations
 
 import math
+import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gagar_env.agents.graders import rule_metrics as text
@@ -28,6 +30,8 @@ from gagar_env.workspace import Workspace
 
 _MAX_NAMED = 3
 _MAX_NAME = 60
+_MEMORY = 4096
+"""Candidates whose amounts are kept: a policy in training repeats itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,19 +94,13 @@ class RuleGrader:
             raise ValueError(f"tolerance must be finite and >= 0, got {tolerance}")
         self._criteria = tuple(criteria)
         self._tolerance = tolerance
+        self._known: dict[Hashable, Mapping[str, Amount]] = {}
+        self._lock = threading.Lock()
 
     def grade(self, workspace: Workspace) -> Verdict:
         """Measure each passing candidate and rank them."""
         started = time.monotonic()
-        concerns = _concerns(workspace.task)
-        asked_for = frozenset(WORD.findall(workspace.task.problem_statement))
-        changes = {label: workspace.candidates[label].changes for label in workspace.passing}
-        base = BaseFiles(workspace.base, {path for some in changes.values() for path in some})
-        amounts: dict[str, Mapping[str, Amount]] = {}
-        for label, changed in changes.items():
-            turns = len(workspace.candidates[label].turns)
-            work = read_work(base, changed, concerns=concerns, asked_for=asked_for, turns=turns)
-            amounts[label] = {c.name: c.measure(work) for c in self._criteria}
+        amounts = self._amounts(workspace)
         totals = {label: self._total(found) for label, found in amounts.items()}
         tiers = _tiers(totals, self._tolerance)
         return Verdict(
@@ -120,6 +118,29 @@ class RuleGrader:
             },
             usage=Usage(seconds=time.monotonic() - started),
         )
+
+    def _amounts(self, workspace: Workspace) -> dict[str, Mapping[str, Amount]]:
+        """What is measured of each passing candidate; of one that was measured before, what was found then."""
+        concerns = _concerns(workspace.task)
+        asked_for = frozenset(WORD.findall(workspace.task.problem_statement))
+        base_tree = os.path.realpath(workspace.base)
+        passing = {label: workspace.candidates[label] for label in workspace.passing}
+        keys = {
+            label: (base_tree, concerns, asked_for, found.patch, len(found.turns)) for label, found in passing.items()
+        }
+        with self._lock:
+            amounts = {label: self._known[key] for label, key in keys.items() if key in self._known}
+        changes = {label: found.changes for label, found in passing.items() if label not in amounts}
+        base = BaseFiles(workspace.base, {path for some in changes.values() for path in some})
+        for label, changed in changes.items():
+            turns = len(passing[label].turns)
+            work = read_work(base, changed, concerns=concerns, asked_for=asked_for, turns=turns)
+            amounts[label] = {c.name: c.measure(work) for c in self._criteria}
+        with self._lock:
+            self._known |= {keys[label]: amounts[label] for label in changes}
+            while len(self._known) > _MEMORY:
+                self._known.pop(next(iter(self._known)))
+        return {label: amounts[label] for label in workspace.passing}
 
     def _total(self, amounts: Mapping[str, Amount]) -> float:
         return math.fsum(c.penalty(amounts[c.name].value) for c in self._criteria)

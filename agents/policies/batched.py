@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from gagar_env.acting import SampledTokens, TokenUsage
 from gagar_env.actions import ActionFormat
 from gagar_env.agents.policies.chat import system_prompt, without_thought
@@ -35,7 +37,8 @@ class Generated(NamedTuple):
         return cls(text, len(prompt_ids), len(completion_ids), sampled)
 
 
-Generate = Callable[[list[list[Message]]], Sequence[str | Generated]]
+Generate = Callable[..., Sequence[str | Generated]]
+"""Chats in, one answer for each out; with `seeded`, a number for each chat as second argument."""
 
 
 class BatchedPolicy:
@@ -49,6 +52,8 @@ class BatchedPolicy:
         generate: Chats in, one text for each out (or `Generated`, so that tokens are recorded).
         max_batch: Most chats of one call.
         max_wait_s: How long the first one waits for others.
+        seeded: Whether `generate` is given a number for each chat as well, made from the seed of its episode and the
+            turn: what is sampled with it does not depend on which chats happen to share a batch.
         context_tokens: What a chat is cut to, see `chat_history`.
         system_prompt: None for one that fits the format of actions; empty for none.
         name: Recorded with each episode.
@@ -63,6 +68,7 @@ class BatchedPolicy:
         *,
         max_batch: int = 8,
         max_wait_s: float = 0.05,
+        seeded: bool = False,
         context_tokens: int = 8192,
         system_prompt: str | None = None,
         name: str = "batched",
@@ -70,14 +76,14 @@ class BatchedPolicy:
         if max_batch < 1 or not max_wait_s >= 0 or context_tokens < 1:
             raise ValueError("max_batch and context_tokens must be 1 or more, and max_wait_s 0 or more")
         self.name = name
-        self.batcher = _Batcher(generate, max_batch, max_wait_s)
+        self.batcher = _Batcher(generate, max_batch, max_wait_s, seeded)
         self.context_tokens = context_tokens
         self.system_prompt = system_prompt
 
     def start(self, *, task: Task, actions: ActionFormat, seed: int) -> BatchedActor:
         """See `gagar_env.rollout.Policy`."""
         prompt = system_prompt(actions.name) if self.system_prompt is None else self.system_prompt
-        return BatchedActor(self.batcher, History(prompt, self.context_tokens))
+        return BatchedActor(self.batcher, History(prompt, self.context_tokens), seed)
 
 
 class BatchedActor:
@@ -88,16 +94,17 @@ class BatchedActor:
         sampled: The tokens themselves, if they are known.
     """
 
-    def __init__(self, batcher: _Batcher, history: History) -> None:
+    def __init__(self, batcher: _Batcher, history: History, seed: int) -> None:
         self.usage: TokenUsage | None = None
         self.sampled: SampledTokens | None = None
         self._batcher = batcher
         self._history = history
+        self._seed = seed
 
     def act(self, observation: str) -> str:
         """See `gagar_env.rollout.Actor`."""
         self._history.read(observation)
-        answer = self._batcher.ask(self._history.messages())
+        answer = self._batcher.ask(self._history.messages(), _number(self._seed, self._history.turns))
         self.usage = self.sampled = None
         if isinstance(answer, Generated):
             self.sampled = answer.sampled
@@ -110,8 +117,9 @@ class BatchedActor:
 
 
 class _Question:
-    def __init__(self, messages: list[Message]) -> None:
+    def __init__(self, messages: list[Message], seed: int) -> None:
         self.messages = messages
+        self.seed = seed
         self.asked = time.monotonic()
         self.answer: str | Generated | None = None
         self.fault = ""
@@ -120,17 +128,18 @@ class _Question:
 class _Batcher:
     """Whoever finds a batch ready, and nobody at work, runs it for all that are in it."""
 
-    def __init__(self, generate: Generate, max_batch: int, max_wait_s: float) -> None:
+    def __init__(self, generate: Generate, max_batch: int, max_wait_s: float, seeded: bool) -> None:
         self._generate = generate
+        self._seeded = seeded
         self._max_batch = max_batch
         self._max_wait_s = max_wait_s
         self._waiting: list[_Question] = []
         self._busy = False
         self._changed = threading.Condition()
 
-    def ask(self, messages: list[Message]) -> str | Generated:
+    def ask(self, messages: list[Message], seed: int) -> str | Generated:
         """The answer to one chat."""
-        question = _Question(messages)
+        question = _Question(messages, seed)
         with self._changed:
             self._waiting.append(question)
             self._changed.notify_all()
@@ -161,7 +170,8 @@ class _Batcher:
         answers: list[str | Generated] = []
         fault = "the call was interrupted"
         try:
-            answers = list(self._generate([question.messages for question in batch]))
+            seeds = [[question.seed for question in batch]] if self._seeded else []
+            answers = list(self._generate([question.messages for question in batch], *seeds))
             fault = _fault(answers, len(batch))
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
@@ -172,6 +182,11 @@ class _Batcher:
                     question.answer = None if fault else answers[number]
                 self._busy = False
                 self._changed.notify_all()
+
+
+def _number(seed: int, turn: int) -> int:
+    """63 bits for one answer of one episode."""
+    return int(np.random.SeedSequence((seed, turn)).generate_state(1, np.uint64)[0] >> 1)
 
 
 def _fault(answers: list[str | Generated], wanted: int) -> str:

@@ -125,6 +125,11 @@ class RepoEditEnv(gym.Env[str, str]):
         return self._attempt.task if self._attempt else self._default_task
 
     @property
+    def limits(self) -> EpisodeLimits:
+        """The limits of this episode: those of its task, but for those that the environment was given."""
+        return _limits(self.task, self._overrides)
+
+    @property
     def episode(self) -> Episode | None:
         """The record of the last episode; None while it runs and before the first `reset`."""
         return self._attempt.episode if self._attempt else None

@@ -1,9 +1,17 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from gagar_env.actions import Submit, get_format
-from gagar_env.agents.policies import NoopPolicy, ReferencePolicy, ReplayPolicy, SamplingPolicy, get_policy
+from gagar_env.agents.policies import (
+    BatchedPolicy,
+    NoopPolicy,
+    ReferencePolicy,
+    ReplayPolicy,
+    SamplingPolicy,
+    get_policy,
+)
 from gagar_env.agents.policies.script import apply_command
 from gagar_env.bases import prepare_base
 from gagar_env.changes import FileState
@@ -233,3 +241,23 @@ def test_get_policy_says_what_is_wrong(name, file, words, tmp_path, monkeypatch)
     with pytest.raises(GagarError, match=words) as caught:
         get_policy(name, file=file)
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_for_sampling_belong_to_episode_and_turn(task, actions):
+    """Whatever the batches are, an answer is drawn with the same number; no two answers share one."""
+    asked = []
+
+    def generate(chats, seeds):
+        asked.extend((chat[-1]["content"], seed) for chat, seed in zip(chats, seeds, strict=True))
+        return ["ls"] * len(chats)
+
+    for size in (1, 3):
+        policy = BatchedPolicy(generate, max_batch=size, max_wait_s=0.01, seeded=True)
+        actors = [policy.start(task=task, actions=actions, seed=seed) for seed in (0, 1, 5)]
+        with ThreadPoolExecutor(3) as pool:
+            for turn in range(2):
+                list(pool.map(lambda pair, turn=turn: pair[1].act(f"{pair[0]}, {turn}"), enumerate(actors)))
+    first, again = dict(asked[:6]), dict(asked[6:])
+    assert first == again
+    assert len(set(first.values())) == 6
+    assert all(0 <= seed < 2**63 for seed in first.values())

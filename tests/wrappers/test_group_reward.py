@@ -250,8 +250,15 @@ def test_collect_gives_a_batch_for_each_kept_group(make):
 def test_math_3_dropped_groups_are_replaced_and_counted(make):
     env = make(group_size=2)
     policy = Plan([[FIX], [FIX]], [[], []], [[FIX], []])
-    batches = list(env.collect(policy, 1))
+    ended = []
+    batches = list(env.collect(policy, 1, on_group=ended.append))
     assert [batch.attempt for batch in batches] == [2]
+    assert [(group.attempt, group.result.reason.value) for group in ended] == [
+        (0, "all_passed"),
+        (1, "all_failed"),
+        (2, "kept"),
+    ]
+    assert ended[2] is batches[0]
     assert env.metrics.dropped == {"all_passed": 1, "all_failed": 1}
     assert env.metrics.as_dict()["dropped/all_failed"] == 1
 
