@@ -692,7 +692,7 @@ def main() -> None:
     resume, smoke = arguments.pop("resume"), arguments.pop("smoke")
     s = Settings(**arguments)
     if smoke:
-        s.tasks, s.demos, s.demo_epochs, s.steps, s.groups, s.group_size = "pager-last-page", 64, 12, 3, 2, 4
+        s.tasks, s.demos, s.demo_epochs, s.steps, s.groups, s.group_size = "pager-last-page", 96, 20, 3, 2, 4
     if s.threads:
         torch.set_num_threads(s.threads)
     register_tasks(Path(s.folder))

@@ -1,25 +1,21 @@
 """Pure maths: test results in, group advantages out, and credit moved between passing episodes.
 
-Arguments are vectors of `n` episodes in any order, keyed by `group`. numpy arrays, torch tensors
-and lists take one path: read on the host, computed in float64 in a fixed order (a record replays
-to the same bits; atomics on a GPU do not), returned in the library, float dtype and device that
-came in, without gradient. Bad input raises ValueError with one line that names the argument.
+Arguments are vectors of `n` episodes in any order, keyed by `group`. numpy arrays, torch tensors and lists take one
+path. Results have the library, float dtype and device that came in, and no gradient; what has one entry for each
+episode never leaves that device (`gagar_env._arrays` says what is read, and when the last bit may differ on a GPU).
+Bad input raises ValueError with one line that names the argument.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gagar_env._arrays import Array, Home, Host, is_tensor, require
 from gagar_env._compat import StrEnum
-
-Array: TypeAlias = Any  # numpy array, torch tensor or list; None where that is the default
-Host: TypeAlias = NDArray[Any]
 
 
 class KeepReason(StrEnum):
@@ -52,7 +48,14 @@ def group_stats(passed: Array, group: Array, *, valid: Array = None) -> GroupSta
         group: Integer ids `(n,)`, see `dense_group_ids`; None is one group of all.
         valid: False for members without an outcome, bool `(n,)`; default all True.
     """
-    won, alive, ids, index = _read(passed, valid, group)
+    home = Home(np.empty(0))
+    won, alive = _outcomes(home, passed, valid)
+    keys = home.integers(group, "group", len(won))
+    place, size = home.dense(keys)
+    there = np.bincount(place, minlength=size) > 0
+    index = (np.cumsum(there) - 1)[place]
+    ids = np.zeros(there.sum(), np.int64)
+    ids[index] = keys
     n, k = (np.bincount(index[members], minlength=len(ids)) for members in (alive, won))
     code = np.where(n < 2, 3, np.where(k == 0, 2, np.where(k == n, 1, 0)))
     reason = np.array(list(KeepReason), dtype=object)[code]
@@ -101,31 +104,32 @@ def group_advantages(
         Advantages `(n,)`, summing to 0 in each group, like `reward` if that is an array of floats,
         else like `passed` in its library's default float.
     """
-    _require(base in ("grpo", "dr_grpo", "rloo"), "base", base, "grpo, dr_grpo or rloo")
-    _require(ddof in (0, 1), "ddof", ddof, "0 or 1")
-    _require(0 <= eps < np.inf, "eps", eps, "finite and >= 0")
-    won, alive, ids, index = _read(passed, valid, group)
-    n, k = (np.bincount(index[members], minlength=len(ids)) for members in (alive, won))
-    member, n = alive & ((k > 0) & (k < n))[index], np.maximum(n, 2)
+    require(base in ("grpo", "dr_grpo", "rloo"), "base", base, "grpo, dr_grpo or rloo")
+    require(ddof in (0, 1), "ddof", ddof, "0 or 1")
+    require(0 <= eps < np.inf, "eps", eps, "finite and >= 0")
+    single = reward is None or np.ndim(reward) == 0
+    home = Home(passed) if single else Home(reward, passed)
+    xp, (won, alive, index, m) = home.xp, _read(home, passed, valid, group)
+    n, k = home.sum(index, alive, m), home.sum(index, won, m)
+    member, n = alive & ((k > 0) & (k < n))[index], n.clip(min=2)
     with np.errstate(all="ignore"):
         # x is the reward moved and scaled into [0, 1] over its group: exact, at any scale.
-        if reward is None or np.ndim(reward) == 0:
+        if single:
             scale = 1.0 if reward is None else float(reward)
-            _require(0 < scale < np.inf, "reward", scale, "finite and > 0")
-            home, x, span = _Home(passed), won, np.full(len(ids), scale)
+            require(0 < scale < np.inf, "reward", scale, "finite and > 0")
+            x, span = home.to_inner(won), home.full(m, scale)
             mean, squares = k / n, k / n * (n - k)
         else:
-            home, x = _Home(reward, passed), _floats(reward, "reward", alive)
-            low, span = np.full(len(ids), np.inf), np.zeros(len(ids))
-            np.minimum.at(low, index[member], x[member])
-            x = np.where(member, x - low[index], 0.0)
-            np.maximum.at(span, index, x)
-            x /= np.where(span > 0, span, 1.0)[index]
-            mean = np.bincount(index, x, len(ids)) / n
-            squares = np.bincount(index, np.where(member, x - mean[index], 0.0) ** 2, len(ids))
-        std = span * np.sqrt(squares / (n - ddof)) + eps
-        factor = span / {"grpo": np.where(std > 0, std, 1), "dr_grpo": 1, "rloo": (n - 1) / n}[base]
-        return home.send(np.where(member, (x - mean[index]) * factor[index], 0.0), "advantages")
+            x = home.numbers(reward, "reward", alive)
+            low = home.lowest(index, xp.where(member, x, np.inf), m)
+            x = xp.where(member, x - low[index], 0.0)
+            span = home.highest(index, x, m)
+            x = x / xp.where(span > 0, span, 1.0)[index]
+            mean = home.sum(index, x, m) / n
+            squares = home.sum(index, xp.where(member, x - mean[index], 0.0) ** 2, m)
+        std = span * xp.sqrt(squares / (n - ddof)) + eps
+        factor = span / {"grpo": xp.where(std > 0, std, 1.0), "dr_grpo": 1.0, "rloo": (n - 1) / n}[base]
+        return home.send(xp.where(member, (x - mean[index]) * factor[index], 0.0), "advantages")
 
 
 def rank_weights(
@@ -158,28 +162,28 @@ def rank_weights(
         Weights `(n,)` in the default float of `rank`'s library.
     """
     schemes = ("linear", "geometric", "tiers")
-    _require(scheme in schemes, "scheme", scheme, f"one of {schemes}")
-    _require(0 <= strength < 1, "strength", strength, "in [0, 1)")
-    tier = _vector(rank, "rank", None, "iu")
-    won, alive, ids, index = _read(passed, valid, group, len(tier))
+    require(scheme in schemes, "scheme", scheme, f"one of {schemes}")
+    require(0 <= strength < 1, "strength", strength, "in [0, 1)")
+    home = Home(rank)
+    xp, tier = home.xp, home.integers(rank, "rank", None)
+    won, alive, index, m = _read(home, passed, valid, group, len(tier))
     ranked = alive & (tier >= 0)
-    _require(np.where(won, tier >= -1, tier == -1) | ~alive, "rank", tier, "-1, or a passer's tier")
-    some = (np.bincount(index[ranked], minlength=len(ids)) > 0)[index] & (passed is not None)
-    _require(ranked | ~won | ~some, "rank", tier, ">= 0: others that passed are ranked")
-    own = index[ranked]
-    ranks, code = _factorize(tier[ranked])
-    pairs, place = _factorize(own * len(ranks) + code)
-    tiers = np.bincount(pairs // max(len(ranks), 1), minlength=len(ids))
-    t, last = place - (np.cumsum(tiers) - tiers)[own], np.maximum(tiers - 1, 1)[own]
-    each = np.full(len(tier), float(confidence)) if np.ndim(confidence) == 0 else confidence
-    sure, lowest = _floats(each, "confidence", ranked), np.ones(len(ids))
-    _require((sure >= 0) & (sure <= 1), "confidence", sure, "in [0, 1]")
-    np.minimum.at(lowest, own, sure[ranked])
-    c, home, out = lowest[own], _Home(rank), np.ones(len(tier))
+    home.require(xp.where(won, tier >= -1, tier == -1) | ~alive, "rank", tier, "-1, or a passer's tier")
+    if passed is not None:
+        some = home.highest(index, ranked, m)[index] > 0
+        home.require(ranked | ~won | ~some, "rank", tier, ">= 0: others that passed are ranked")
+    each = home.full(len(tier), confidence) if np.ndim(confidence) == 0 else confidence
+    sure = home.numbers(each, "confidence", ranked)
+    home.require((sure >= 0) & (sure <= 1), "confidence", sure, "in [0, 1]")
+    chosen = home.places(ranked)
+    own = index[chosen]
+    c = home.lowest(own, sure[chosen], m)[own]
+    t, last = _without_gaps(home, tier[chosen], own, m)
+    out = home.full(len(tier), 1.0)
     with np.errstate(all="ignore"):
-        x = t / last if scheme == "linear" else np.minimum(t, 1)
+        x = t / last.clip(min=1) if scheme == "linear" else t.clip(max=1)
         w = (1.0 - strength) ** t if scheme == "geometric" else 1.0 - strength * x
-        out[ranked] = np.maximum(c * w + (1.0 - c), home.info.tiny)
+        out[chosen] = (c * w + (1.0 - c)).clip(min=home.info.tiny)
         return home.send(out, "weights")
 
 
@@ -213,88 +217,50 @@ def redistribute(
     Returns:
         A new array `(n,)` in the library, float dtype and device of `advantages`.
     """
-    _require(preserve in ("episode", "token"), "preserve", preserve, "episode or token")
-    won, alive, ids, index = _read(passed, valid, group)
-    before, given = _floats(advantages, "advantages", alive), _floats(weights, "weights", won)
-    _require(~won | ((given > 0) & (given <= 1)), "weights", given, "in (0, 1]")
-    count = np.ones(len(won)) if preserve == "episode" else _floats(tokens, "tokens", won)
-    _require(~won | (count > 0), "tokens", count, "> 0")
-    pool, home = np.flatnonzero(won & (before > 0)), _Home(advantages)
-    a, w, own, most, best = before[pool], given[pool], index[pool], *np.zeros((2, len(ids)))
-    np.maximum.at(most, own, a)
-    np.maximum.at(best, own, w)
+    require(preserve in ("episode", "token"), "preserve", preserve, "episode or token")
+    home = Home(advantages)
+    xp, (won, alive, index, m) = home.xp, _read(home, passed, valid, group)
+    before, given = home.numbers(advantages, "advantages", alive), home.numbers(weights, "weights", won)
+    home.require(~won | ((given > 0) & (given <= 1)), "weights", given, "in (0, 1]")
+    count = home.full(len(won), 1.0) if preserve == "episode" else home.numbers(tokens, "tokens", won)
+    home.require(~won | (count > 0), "tokens", count, "> 0")
+    pool = home.places(won & (before > 0))
+    a, w, own = before[pool], given[pool], index[pool]
+    most, best, least = home.highest(own, a, m), home.highest(own, w, m), home.lowest(own, w, m)
     with np.errstate(all="ignore"):
-        w, share = np.maximum(w / best[own], 2.0**-100), count[pool] * (a / most[own])
-        ratio = np.bincount(own, share, len(ids)) / np.bincount(own, share * w, len(ids))
-        after = np.maximum(a * (w * ratio[own]), np.minimum(a, home.info.tiny))
-    out = np.array(advantages, home.dtype) if home.xp is np else advantages.detach().clone()
-    out = home.xp.asarray(out, dtype=home.dtype)
+        w, share = (w / best[own]).clip(min=2.0**-100), count[pool] * (a / most[own])
+        ratio = home.sum(own, share, m) / home.sum(own, share * w, m)
+        after = xp.maximum(a * (w * ratio[own]), a.clip(max=home.info.tiny))
+        after = xp.where((least < best)[own], after, a)  # equal ones are left alone, whatever the sums were rounded to
+    out = home.copied(advantages)
     out[pool] = home.send(after, "advantages")
     return out
 
 
-class _Home:
-    """Library, float dtype and device of the last array of floats, else of the last array."""
-
-    def __init__(self, *values: Array) -> None:
-        floats = [value for value in values if "float" in str(getattr(value, "dtype", ""))]
-        value = (floats or values)[-1]
-        self.xp = sys.modules["torch"] if hasattr(value, "detach") else np
-        self.where = {} if self.xp is np else {"device": value.device}
-        default = np.dtype(float) if self.xp is np else self.xp.get_default_dtype()
-        self.dtype = value.dtype if floats else default
-        self.info = self.xp.finfo(self.dtype)
-
-    def send(self, values: Host, name: str) -> Array:
-        peak, top = np.max(np.abs(values), initial=0.0), float(self.info.max)
-        _require(peak <= top, f"largest of {name}", peak, f"in the range of {self.dtype}")
-        return self.xp.asarray(values, dtype=self.dtype, **self.where)
+def _without_gaps(home: Home, tier: Array, own: Array, m: int) -> tuple[Array, Array]:
+    """Tiers 0, 1, ..., T-1 of each group, and T-1, one for each episode, as numbers."""
+    code, kinds = home.dense(tier)
+    pair, size = home.bounded(own * kinds + code, m * kinds)
+    place = home.to_inner(home.seen(pair, size).cumsum(0)[pair])  # pairs of group and tier up to here
+    t = place - home.lowest(own, place, m)[own]
+    return t, home.highest(own, t, m)[own]
 
 
-def _require(ok: Host | bool, name: str, value: Array, rule: str) -> None:
-    if not np.all(ok):
-        at = int(np.argmin(ok))
-        name, value = (f"{name}[{at}]", value[at]) if np.ndim(ok) else (name, value)
-        raise ValueError(f"{name} must be {rule}, got {value}")
+def _outcomes(home: Home, passed: Array, valid: Array, n: int | None = None) -> tuple[Array, Array]:
+    """Which episodes are valid and passed, and which are valid."""
+    if passed is not None and not is_tensor(passed) and (given := np.asarray(passed)).dtype == object:
+        require(given.ndim == 1 and n in (None, len(given)), "shape of passed", given.shape, "(n,)")
+        alive = Home(given).flags(valid, "valid", len(given))
+        passed, valid = np.where(alive, given, False).tolist(), alive  # None where there is no outcome
+    flags = home.flags(passed, "passed", n)
+    alive = home.flags(valid, "valid", len(flags))
+    return flags & alive, alive
 
 
-def _vector(value: Array, name: str, n: int | None, kinds: str, default: object = None) -> Host:
-    value = np.full(n, default) if value is None and n is not None else value
-    if hasattr(value, "detach"):  # a torch tensor; numpy has no bfloat16
-        value = value.detach().cpu()
-        value = (value.double() if value.is_floating_point() else value).numpy()
-    array = np.asarray(value)
-    fits = array.ndim == 1 and n in (None, len(array))
-    _require(fits, f"shape of {name}", array.shape, f"({'n' if n is None else n},)")
-    wanted = {"b": "booleans", "i": "integers"}.get(kinds[0], "numbers")
-    _require(array.dtype.kind in kinds or not array.size, name, f"dtype {array.dtype}", wanted)
-    return array
-
-
-def _floats(value: Array, name: str, where: Host) -> Host:
-    """Read numbers that are finite inside `where`, as float64; 0 stands outside."""
-    array = _vector(value, name, len(where), "fiubO").astype(np.float64)
-    out = np.where(where, array, 0.0)
-    _require(np.isfinite(out), name, out, "finite for a valid member")
-    return out
-
-
-def _read(passed: Array, valid: Array, group: Array, n: int | None = None) -> tuple[Host, ...]:
-    """Return which are valid and passed, which are valid, the group ids and each one's place."""
-    flags = _vector(passed, "passed", n, "bO", True)
-    alive = _vector(valid, "valid", len(flags), "b", True).astype(bool)
-    if flags.dtype == object:  # None where there is no outcome
-        flags = _vector(np.where(alive, flags, False).tolist(), "passed", None, "b")
-    keys = _vector(group, "group", len(flags), "iu", 0)
-    return flags.astype(bool) & alive, alive, *_factorize(keys)
-
-
-def _factorize(values: Host) -> tuple[Host, Host]:
-    """Return the distinct integers in ascending order, and each value's position among them."""
-    values = values.astype(np.int64)
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if high - low >= 4 * len(values) + 1024:  # sparse: sort
-        return np.unique(values, return_inverse=True)
-    offset, seen = values - low, np.zeros(high - low + 1, bool)
-    seen[offset] = True
-    return np.flatnonzero(seen) + low, offset if seen.all() else (np.cumsum(seen) - 1)[offset]
+def _read(
+    home: Home, passed: Array, valid: Array, group: Array, n: int | None = None
+) -> tuple[Array, Array, Array, int]:
+    """Which episodes are valid and passed, which are valid, each one's group from 0, and how many there may be."""
+    won, alive = _outcomes(home, passed, valid, n)
+    index = home.integers(group, "group", len(won))
+    return (won, alive, index, 1) if group is None else (won, alive, *home.dense(index))

@@ -19,7 +19,8 @@ exceptions are for what stops a caller: broken set-up, a broken harness, wrong a
     ├── PolicyLimitError (RuntimeError)     a policy cannot go on by a limit of its own; raised by actors
     ├── ModelError (RuntimeError)           the endpoint of a model: unreachable, unauthorized, busy for too long
     │   └── PromptTooLongError            the prompt is longer than its context
-    ├── UnknownNameError (ValueError)       no policy or grader of that name; says which there are
+    ├── UnknownNameError (ValueError)       no policy, grader or learner of that name; says which there are
+    ├── PassthroughError (ValueError)       a learner is set so that it would change the advantages; names every setting
     └── MissingDependencyError (ImportError) names the extra to install
 
 All of them pickle with their message and fields: they carry one positional string and nothing else.
@@ -112,7 +113,17 @@ class PromptTooLongError(ModelError):
 
 
 class UnknownNameError(GagarError, ValueError):
-    """No policy or grader of that name, or it cannot be had that way."""
+    """No policy, grader or learner of that name, or it cannot be had that way."""
+
+
+class PassthroughError(GagarError, ValueError):
+    """A learner is set so that it would change the advantages on their way into the loss.
+
+    Attributes:
+        settings: The names of the settings to change; empty where no setting helps.
+    """
+
+    settings: tuple[str, ...] = ()
 
 
 class MissingDependencyError(GagarError, ImportError):

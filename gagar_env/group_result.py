@@ -85,6 +85,11 @@ class GroupResult(BaseModel):
         return tuple(self.kept and valid for valid in self.valid)
 
     @property
+    def comparable(self) -> bool:
+        """Whether there are two valid episodes. A group of one is not graded: its advantage of 0 says nothing."""
+        return self.reason is not KeepReason.TOO_FEW_VALID
+
+    @property
     def invalid_count(self) -> int:
         """Episodes without a test result."""
         return self.valid.count(False)

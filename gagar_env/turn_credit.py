@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
+from gagar_env._arrays import Array, Home, Host, require
 from gagar_env._compat import StrEnum
-from gagar_env.advantages import Array, Host, _floats, _Home, _require, _vector
 
 
 class TurnMark(StrEnum):
@@ -36,8 +36,8 @@ class TurnMark(StrEnum):
     """It made the result worse, or had to be undone."""
 
 
-_VALUES = np.array([1.0, -0.5, -1.0, 0.0])
-"""Of useful, wasted, harmful, and not marked (-1, the last)."""
+_VALUES = ((0, 1.0), (1, -0.5), (2, -1.0))
+"""Of useful, wasted and harmful; 0 for what is not marked."""
 
 
 def mark_codes(marks: Sequence[str | None]) -> Host:
@@ -73,7 +73,8 @@ def turn_weights(
     Returns:
         Weights `(m,)`, > 0; exactly 1 in an episode without marks, or with equal ones.
     """
-    return _Home(marks).send(_weights(marks, episode, blamed, strength, tokens), "weights")
+    home = Home(marks)
+    return home.send(_weights(home, marks, episode, home.flags(blamed, "blamed", None), strength, tokens)[0], "weights")
 
 
 def turn_advantages(
@@ -98,14 +99,15 @@ def turn_advantages(
     Returns:
         Advantages of the turns `(m,)`. Bit for bit that of the episode where no marks differ.
     """
-    _require(preserve in ("turn", "token"), "preserve", preserve, "turn or token")
-    _require(preserve == "turn" or tokens is not None, "tokens", None, "given with preserve='token'")
-    whole = _vector(advantages, "advantages", None, "fiub")
-    before, home = _floats(advantages, "advantages", np.ones(len(whole), bool)), _Home(advantages)
-    weights = _weights(marks, episode, before < 0, strength, tokens if preserve == "token" else None)
-    own = before[_vector(episode, "episode", len(weights), "iu").astype(np.int64)]
-    size = np.maximum(np.abs(own) * weights, np.minimum(np.abs(own), home.info.tiny))  # no turn loses its sign
-    return home.send(np.copysign(size, own), "advantages")
+    require(preserve in ("turn", "token"), "preserve", preserve, "turn or token")
+    require(preserve == "turn" or tokens is not None, "tokens", None, "given with preserve='token'")
+    home = Home(advantages)
+    before = home.numbers(advantages, "advantages", None)
+    weights, index = _weights(home, marks, episode, before < 0, strength, tokens if preserve == "token" else None)
+    own = before[index]
+    size = abs(own)
+    size = home.xp.maximum(size * weights, size.clip(max=home.info.tiny))  # no turn loses its sign
+    return home.send(home.xp.copysign(size, own), "advantages")
 
 
 def share_out(
@@ -143,23 +145,25 @@ def share_out(
     return tuple(shared)
 
 
-def _weights(marks: Array, episode: Array, blamed: Array, strength: float, tokens: Array) -> Host:
-    _require(0 <= strength < 1, "strength", strength, "in [0, 1)")
-    mark = _vector(marks, "marks", None, "iu").astype(np.int64)
-    _require((mark >= -1) & (mark <= 2), "marks", mark, "-1, 0, 1 or 2")
-    loss = _vector(blamed, "blamed", None, "b").astype(bool)
-    index = _vector(episode, "episode", len(mark), "iu").astype(np.int64)
-    _require((index >= 0) & (index < len(loss)), "episode", index, f"in [0, {len(loss)})")
-    n = len(loss)
-    count = np.ones(len(mark)) if tokens is None else _floats(tokens, "tokens", np.ones(len(mark), bool))
-    _require(count >= 0, "tokens", count, ">= 0")
-    share = 1.0 + strength * np.where(loss[index], -_VALUES[mark], _VALUES[mark])
-    low, high, largest = np.full(n, np.inf), np.zeros(n), np.zeros(n)
-    np.minimum.at(low, index, share)
-    np.maximum.at(high, index, share)
-    np.maximum.at(largest, index, count)
+def _weights(
+    home: Home, marks: Array, episode: Array, blamed: Array, strength: float, tokens: Array
+) -> tuple[Array, Array]:
+    """Weights of the turns, and the position of each turn's episode."""
+    require(0 <= strength < 1, "strength", strength, "in [0, 1)")
+    xp, mark, n = home.xp, home.integers(marks, "marks", None), len(blamed)
+    home.require((mark >= -1) & (mark <= 2), "marks", mark, "-1, 0, 1 or 2")
+    index = home.integers(episode, "episode", len(mark))
+    home.require((index >= 0) & (index < n), "episode", index, f"in [0, {n})")
+    count = home.full(len(mark), 1.0) if tokens is None else home.numbers(tokens, "tokens", None, len(mark))
+    home.require(count >= 0, "tokens", count, ">= 0")
+    home.settle()  # a position that is not there may not be looked up
+    value = home.full(len(mark), 0.0)
+    for code, worth in _VALUES:
+        value = xp.where(mark == code, worth, value)
+    share = 1.0 + strength * xp.where(blamed[index], -value, value)
+    low, high, largest = home.lowest(index, share, n), home.highest(index, share, n), home.highest(index, count, n)
     varied = ((low < high) & (largest > 0))[index]
-    count = count / np.where(largest > 0, largest, 1.0)[index]  # no sum overflows, or is too small for a number
-    total, credit = np.bincount(index, count, n), np.bincount(index, count * share, n)
+    count = count / xp.where(largest > 0, largest, 1.0)[index]  # no sum overflows, or is too small for a number
+    total, credit = home.sum(index, count, n), home.sum(index, count * share, n)
     with np.errstate(all="ignore"):
-        return np.where(varied, share * (total / credit)[index], 1.0)
+        return xp.where(varied, share * (total / credit)[index], 1.0), index

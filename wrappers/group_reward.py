@@ -31,7 +31,6 @@ else:  # not generic before Gymnasium 1.4
     _Wrapper = VectorWrapper
 
 logger = logging.getLogger(__name__)
-
 OnExhausted = Literal["short", "skip", "error"]
 
 

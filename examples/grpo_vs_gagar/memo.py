@@ -62,9 +62,13 @@ class Memo:
         if not whole:
             return
         self._read_to += len(whole) + 1
-        for line in whole.split(b"\n"):
-            try:
-                row = json.loads(line)
-                self._known[row["key"]] = row["value"]
-            except (ValueError, TypeError, KeyError):
-                continue
+        self._known.update(entry for line in whole.split(b"\n") if (entry := _entry(line)))
+
+
+def _entry(line: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Key and value of a line; None of a torn one."""
+    try:
+        row = json.loads(line)
+        return row["key"], row["value"]
+    except (ValueError, TypeError, KeyError):
+        return None

@@ -8,38 +8,41 @@ leaves alone, so that `patch_lines` and `out_of_scope_lines` are its own criteri
 What it does not see: the text of any clean solution (`distance`), and what the code does on inputs that the official
 tests leave out (`regressions`). Distance still goes with size, since most of what makes a patch far from the clean ones
 is text that they do not have. Only `regressions` has nothing of the grader in it.
+
+    python examples/grpo_vs_gagar/quality.py [TASK...]      measures the known solutions
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from distance import changed_lines, distance
 from memo import Memo
 
 from gagar_env.agents.graders.rule_sources import kind_of
-from gagar_env.changes import Changes, FileState
+from gagar_env.changes import Changes
 from gagar_env.episode import Outcome, TestReport, TestStatus
 from gagar_env.errors import PatchError, VerifyError
 from gagar_env.patch import base_state, read_patch
 from gagar_env.provision import provision_base
+from gagar_env.tasks.builtin import FOLDER
+from gagar_env.tasks.folder import load_task_folder
 from gagar_env.tasks.task import Task, Tests
 from gagar_env.verify import Verifier
 
 REGRESSION = Path(__file__).with_name("regression")
 """A folder for each task, with files `test_*.py`. Not every task has one."""
+SMALL = Path(__file__).with_name("smalltasks")
 TIMEOUT_S = 60.0
 """Of one run of the regression tests."""
-VERSION = 1
+VERSION = 2
 """Of what is measured: a stored figure of another version is measured again."""
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-_MAX_TOKENS = 200_000
-"""A larger file counts as having nothing in common with its other version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +53,10 @@ class Quality:
         distance: To the nearest clean solution, in [0, 1]: 0 for equal source files, 1 for nothing in common with any
             of them (an empty patch too). See `distance`.
         nearest: Name of that solution: `reference`, or as the task calls it.
-        out_of_scope_lines: Lines added and removed in source files that no clean solution touches.
-        aside_lines: Lines added and removed in tests and documents that no clean solution touches. They are work of
-            another kind, neither good nor bad here.
+        out_of_scope_lines: Lines added and removed in files that no clean solution touches: sources, and new documents
+            outside of a folder of documents (notes that were left behind).
+        aside_lines: Lines added and removed in tests and other documents that no clean solution touches. They are work
+            of another kind, neither good nor bad here.
         patch_lines: Lines added and removed in all files, as few as turn the one version into the other.
         regressions_passed: Regression tests that pass; None when they were not run, or the harness broke.
         regressions_total: Regression tests of the task; 0 when it has none.
@@ -77,8 +81,8 @@ class Quality:
 
     @property
     def clean(self) -> bool:
-        """Whether its source files are those of a clean solution."""
-        return self.applies and self.distance == 0
+        """Whether its source files are those of a clean solution, with nothing beside them."""
+        return self.applies and self.distance == 0 and not self.out_of_scope_lines
 
 
 class QualityMeter:
@@ -193,42 +197,23 @@ def compare(task: Task, patch: bytes) -> Quality:
         return Quality(distance=1.0, applies=False)
     base = {path: base_state(tree, path) for path in {*changes, *(path for one in clean.values() for path in one)}}
     touched = {path for one in clean.values() for path in one}
-    lines = {path: _changed_lines(base[path], changes[path]) for path in changes}
+    lines = {path: changed_lines(base[path], changes[path]) for path in changes}
     outside = [path for path in changes if path not in touched]
     distances = {name: distance(base, changes, one) for name, one in clean.items()}
     nearest = min(distances, key=lambda name: distances[name])
     return Quality(
         distance=distances[nearest],
         nearest=nearest,
-        out_of_scope_lines=sum(lines[path] for path in outside if kind_of(path) == "source"),
-        aside_lines=sum(lines[path] for path in outside if kind_of(path) != "source"),
+        out_of_scope_lines=sum(lines[path] for path in outside if not _aside(path, new=base[path] is None)),
+        aside_lines=sum(lines[path] for path in outside if _aside(path, new=base[path] is None)),
         patch_lines=sum(lines.values()),
     )
 
 
-def distance(base: Changes, one: Changes, other: Changes) -> float:
-    """How far two changes of the same base are from each other, in [0, 1].
-
-    With d the number of tokens to insert and delete to turn one version of a source file into another (words, numbers
-    and single signs; blanks and line ends are none), summed over source files, this is
-
-        d(one, other) / (d(base, one) + d(base, other))
-
-    By the triangle inequality of d it is at most 1. It is 0 when both make the same files, and 1 when they share
-    nothing of what they change. Tests and documents are left out: clean solutions differ in them.
-
-    Args:
-        base: State of every path that either changes.
-        one: New state by path.
-        other: The same of the other change.
-    """
-    apart = spread = 0
-    for path in {*one, *other}:
-        if kind_of(path) == "source":
-            old, a, b = base.get(path), one.get(path, base.get(path)), other.get(path, base.get(path))
-            apart += _edits(_tokens(a), _tokens(b))
-            spread += _edits(_tokens(old), _tokens(a)) + _edits(_tokens(old), _tokens(b))
-    return min(1.0, apart / spread) if apart else 0.0
+def _aside(path: str, *, new: bool) -> bool:
+    """Whether a file is a test or a document that belongs where it is."""
+    kind = kind_of(path)
+    return kind == "test" or (kind == "doc" and not (new and "doc" not in path.lower().rpartition("/")[0]))
 
 
 def _clean_patches(task: Task) -> list[tuple[str, bytes]]:
@@ -259,42 +244,21 @@ def _passed(report: TestReport) -> set[str]:
     return {test for test, record in report.tests.items() if record.status is TestStatus.PASSED}
 
 
-@lru_cache(maxsize=1024)
-def _tokens(state: FileState | None) -> tuple[str, ...]:
-    return tuple(_TOKEN.findall(state.data.decode("utf-8", "replace"))) if state else ()
+def table(tasks: Sequence[Task], meter: QualityMeter) -> str:
+    """Every known solution of some tasks that passes the official tests, as a Markdown table."""
+    rows = ["| task | solution | regressions passed | distance | out-of-scope lines | lines |", "| --- " * 6 + "|"]
+    for task in tasks:
+        known = [("reference", task.solution_patch), *((s.name, s.patch) for s in task.solutions if s.kind != "wrong")]
+        for name, patch in known:
+            found = meter.measure(task, patch)
+            tests = f"{found.regressions_passed}/{found.regressions_total}"
+            rows.append(
+                f"| {task.id} | {name} | {tests} | {found.distance:.2f} | {found.out_of_scope_lines} |"
+                f" {found.patch_lines} |"
+            )
+    return "\n".join(rows)
 
 
-def _changed_lines(old: FileState | None, new: FileState | None) -> int:
-    return _edits(*(tuple(state.data.decode("latin-1").splitlines()) if state else () for state in (old, new)))
-
-
-@lru_cache(maxsize=4096)
-def _edits(old: tuple[str, ...], new: tuple[str, ...]) -> int:
-    """Items to insert and delete to turn one sequence into the other: the sum of lengths less twice the common part.
-
-    The longest common subsequence is found exactly, a row of its table at a time, with the row held in the bits of one
-    number: a zero bit where the length grows by one.
-    """
-    if old == new:
-        return 0
-    if max(len(old), len(new)) > _MAX_TOKENS:
-        return len(old) + len(new)
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    a, b = old[start : len(old) - end], new[start : len(new) - end]
-    if not a or not b:
-        return len(a) + len(b)
-    places: dict[str, int] = {}
-    for index, item in enumerate(a):
-        places[item] = places.get(item, 0) | 1 << index
-    whole = (1 << len(a)) - 1
-    row = whole
-    for item in b:
-        hits = row & places.get(item, 0)
-        row = ((row + hits) | (row - hits)) & whole
-    common = len(a) - row.bit_count()
-    return len(a) + len(b) - 2 * common
+if __name__ == "__main__":
+    folders = {path.parent.name: path.parent for place in (FOLDER, SMALL) for path in sorted(place.glob("*/task.toml"))}
+    print(table([load_task_folder(folders[name]) for name in sys.argv[1:] or folders], QualityMeter()))

@@ -9,16 +9,24 @@ from typing import Annotated
 import typer
 
 from gagar_env.cli.caches import cache_app
+from gagar_env.cli.evalcommand import evaluation
 from gagar_env.cli.options import (
     AsJson,
     BudgetTokens,
     BudgetUsd,
+    ContextTokens,
+    Flags,
     GraderNoSeed,
     GraderOrders,
     GraderRubric,
     GraderTemperature,
     GroupSize,
+    Model,
+    ModelUrl,
+    NativeTools,
     NoSeed,
+    Policy,
+    Replay,
     Repo,
     Sandbox,
     Seed,
@@ -82,27 +90,14 @@ def run(
     groups: Annotated[int | None, typer.Option(min=1, help="How many groups; default one for each task.")] = None,
     group_size: GroupSize = 8,
     seed: Seed = 0,
-    policy: Annotated[
-        str, typer.Option(help="sample, reference, noop, replay, chat, or module:Name of yours.")
-    ] = "sample",
-    replay: Annotated[
-        Path | None,
-        typer.Option(
-            help='For --policy replay: JSONL of {"task": ID, "patch": TEXT} or {"task": ID, "actions": [...]}.'
-        ),
-    ] = None,
-    model: Annotated[str, typer.Option(help="For --policy chat: name of the model. Key: OPENAI_API_KEY.")] = "",
-    model_url: Annotated[
-        str, typer.Option(help="For --policy chat: an OpenAI-compatible endpoint; default OpenAI's.")
-    ] = "",
+    policy: Policy = "sample",
+    replay: Replay = None,
+    model: Model = "",
+    model_url: ModelUrl = "",
     temperature: Temperature = "",
     no_seed: NoSeed = False,
-    context_tokens: Annotated[
-        int | None, typer.Option(min=1, help="For --policy chat: what the model can read and write; default 32768.")
-    ] = None,
-    native_tools: Annotated[
-        bool, typer.Option("--native-tools", help="For --policy chat: let the model call tools.")
-    ] = False,
+    context_tokens: ContextTokens = None,
+    native_tools: NativeTools = False,
     grader: Annotated[str, typer.Option(help="rule, agentic, listwise, none, or module:Name of yours.")] = "rule",
     grader_model: Annotated[
         str, typer.Option(help="For --grader agentic or listwise: a model, or provider:name without --grader-url.")
@@ -124,9 +119,7 @@ def run(
     repo: Repo = None,
     skip: Skip = None,
     sandbox: Sandbox = "auto",
-    flags: Annotated[
-        str, typer.Option(help="What a flag does to a pass: flag, zero or mask; or by kind: always_equal=zero,*=flag.")
-    ] = "flag",
+    flags: Flags = "flag",
     curriculum: Annotated[
         bool, typer.Option("--curriculum", help="Favour tasks whose groups are mixed, by measured pass rate.")
     ] = False,
@@ -178,6 +171,9 @@ def run(
     )
     if not whole:
         raise typer.Exit(1)
+
+
+app.command("eval")(evaluation)
 
 
 @app.command()

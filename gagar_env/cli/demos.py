@@ -58,7 +58,8 @@ def demo(task_id: str, *, group_size: int, seed: int, sandbox: str, as_json: boo
 _DROPPED = {
     KeepReason.ALL_PASSED: "all passed, so there is no better and worse than the mean; try another --seed",
     KeepReason.ALL_FAILED: "all failed, so there is no better and worse than the mean; try another --seed",
-    KeepReason.TOO_FEW_VALID: "fewer than two episodes have a result, and one has nothing to be compared with",
+    KeepReason.TOO_FEW_VALID: "fewer than two episodes have a result, and one has nothing to be compared with"
+    "; `gagar eval` measures a policy",
 }
 
 

@@ -52,3 +52,17 @@ BudgetTokens = Annotated[
 BudgetUsd = Annotated[
     float | None, typer.Option("--budget-usd", min=0.0, help="The same in USD, where the price of the model is known.")
 ]
+Policy = Annotated[str, typer.Option(help="sample, reference, noop, replay, chat, or module:Name of yours.")]
+Replay = Annotated[
+    Path | None,
+    typer.Option(help='For --policy replay: JSONL of {"task": ID, "patch": TEXT} or {"task": ID, "actions": [...]}.'),
+]
+Model = Annotated[str, typer.Option(help="For --policy chat: name of the model. Key: OPENAI_API_KEY.")]
+ModelUrl = Annotated[str, typer.Option(help="For --policy chat: an OpenAI-compatible endpoint; default OpenAI's.")]
+ContextTokens = Annotated[
+    int | None, typer.Option(min=1, help="For --policy chat: what the model can read and write; default 32768.")
+]
+NativeTools = Annotated[bool, typer.Option("--native-tools", help="For --policy chat: let the model call tools.")]
+Flags = Annotated[
+    str, typer.Option(help="What a flag does to a pass: flag, zero or mask; or by kind: always_equal=zero,*=flag.")
+]

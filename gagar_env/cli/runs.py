@@ -174,6 +174,8 @@ def _print(tally: _Tally, totals: GradingTotals, policy: Policy, kinds: str, fol
         console.print(f"[yellow]plain[/] {escape(f'{task_id}{times}: {one_line(why)}')}", highlight=False)
     for line in spent_lines(tally.results, tally.acted, policy):
         console.print(line, markup=False, highlight=False)
+    if any(len(result.passed) == 1 for result in tally.results):
+        console.print("a group of one is not graded: there is nothing to compare; `gagar eval` measures a policy")
     if folder is not None:
         console.print(f"written to {folder.path}", markup=False, highlight=False)
 
@@ -193,8 +195,7 @@ def _table(results: Sequence[GroupResult]) -> Table:
             str(result.invalid_count),
             result.reason.value,
             str(tiers) if tiers else "-",
-            f"{result.sum_before:+.4f}",
-            f"{result.sum_after:+.4f}",
+            *(f"{total:+.4f}" if result.comparable else "-" for total in (result.sum_before, result.sum_after)),
             *(_cost(result) if with_a_model else ()),
         )
     return table

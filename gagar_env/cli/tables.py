@@ -36,8 +36,8 @@ def group_rows(result: GroupResult, episodes: Sequence[Episode]) -> list[dict[st
             "patch_lines": patch_lines(by_id[episode_id].patch),
             "rank": rank,
             "weight": weight,
-            "advantage_before": before,
-            "advantage_after": after,
+            "advantage_before": before if result.comparable else None,
+            "advantage_after": after if result.comparable else None,
         }
         for episode_id, label, passed, valid, rank, weight, before, after in zip(
             result.episode_ids,
@@ -55,7 +55,7 @@ def group_rows(result: GroupResult, episodes: Sequence[Episode]) -> list[dict[st
 
 
 def group_json(result: GroupResult, episodes: Sequence[Episode], *, seed: int, sandbox: str) -> dict[str, Any]:
-    """The object that `gagar demo --json` prints."""
+    """The object that `gagar demo --json` prints. What was not compared has no advantages: null, not 0."""
     return {
         "seed": seed,
         "task": result.task_id,
@@ -63,8 +63,8 @@ def group_json(result: GroupResult, episodes: Sequence[Episode], *, seed: int, s
         "group_id": result.group_id,
         "kept": result.kept,
         "reason": result.reason,
-        "sum_before": result.sum_before,
-        "sum_after": result.sum_after,
+        "sum_before": result.sum_before if result.comparable else None,
+        "sum_after": result.sum_after if result.comparable else None,
         "episodes": group_rows(result, episodes),
     }
 
@@ -76,8 +76,8 @@ def group_table(result: GroupResult, episodes: Sequence[Episode]) -> Table:
     table.add_column("tests", footer="of passing", no_wrap=True)
     for name in ("turns", "patch\nlines", "rank", "weight"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("advantage\nbefore", justify="right", footer=f"{result.sum_before:+.4f}", no_wrap=True)
-    table.add_column("advantage\nafter", justify="right", footer=f"{result.sum_after:+.4f}", no_wrap=True)
+    table.add_column("advantage\nbefore", justify="right", footer=_signed(result.sum_before, result), no_wrap=True)
+    table.add_column("advantage\nafter", justify="right", footer=_signed(result.sum_after, result), no_wrap=True)
     for row in group_rows(result, episodes):
         tests = "[green]passed[/]" if row["passed"] else "[red]failed[/]" if row["valid"] else "[yellow]invalid[/]"
         ranked = row["rank"] is not None
@@ -88,11 +88,15 @@ def group_table(result: GroupResult, episodes: Sequence[Episode]) -> Table:
             str(row["patch_lines"]),
             str(row["rank"] + 1) if ranked else "-",
             f"{row['weight']:.2f}" if ranked else "-",
-            f"{row['advantage_before']:+.4f}",
-            f"{row['advantage_after']:+.4f}",
+            _signed(row["advantage_before"], result),
+            _signed(row["advantage_after"], result),
         ]
         table.add_row(*cells)
     return table
+
+
+def _signed(number: float, result: GroupResult) -> str:
+    return f"{number:+.4f}" if result.comparable else "-"
 
 
 def reason_lines(result: GroupResult) -> list[Text]:

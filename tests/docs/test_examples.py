@@ -13,7 +13,7 @@ from gagar_env.agents.policies.script import apply_command
 from gagar_env.tasks.registry import load_task
 
 ROOT = Path(__file__).parents[2]
-NEEDS = {"train_grader": "trl"}
+NEEDS = {"train_grader": "trl", "train_sb3": "stable_baselines3", "train_trl": "trl"}
 """Package that an example needs and this environment may lack: `.ci/run` has one of its own for it."""
 EXAMPLES = [
     path

@@ -1,0 +1,9 @@
+from windows import means, windows
+
+
+def test_first_window():
+    assert windows([1, 2, 3], 2)[0] == [1, 2]
+
+
+def test_first_mean():
+    assert means([1, 3, 5], 2)[0] == 2
