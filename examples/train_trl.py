@@ -105,7 +105,7 @@ def main() -> None:
         per_device_train_batch_size=arguments.group_size * arguments.groups,
         num_generations=arguments.group_size,
         max_completion_length=8192 if real else 512,
-        learning_rate=1e-6 if real else 1e-3,
+        learning_rate=1e-6 if real else 3e-4,
         scale_rewards="none",  # TRL then subtracts the mean of the group, which is 0, and nothing else
         gradient_checkpointing=real,
         use_cpu=not torch.cuda.is_available(),

@@ -1,6 +1,7 @@
 """Plain GRPO, GAGAR, and GRPO with a quality penalty, from one starting policy: a controlled experiment.
 
-    python examples/grpo_vs_gagar/run.py --out runs/grpo_vs_gagar             three arms, five seeds, then the sweeps
+    python examples/grpo_vs_gagar/run.py --out runs/grpo_vs_gagar             three arms, five seeds
+    python examples/grpo_vs_gagar/run.py --sweep-seeds 2                      and the sweeps, with two seeds
     python examples/grpo_vs_gagar/run.py --smoke                              a minute: one seed, two steps
     python examples/grpo_vs_gagar/run.py --device cuda --model FOLDER_OR_NAME --jobs 1     a language model on a GPU
     python examples/grpo_vs_gagar/report.py runs/grpo_vs_gagar                plots, tables, claims
@@ -195,7 +196,7 @@ class Run:
 
     def _log(self, step: int, numbers: dict[str, float]) -> None:
         self._write("train", step, numbers | self.watcher.numbers())
-        if (step + 1) % self.s.save_every == 0 or step + 1 == self.s.steps:
+        if step + 1 == self.s.steps:
             self.trainer.step += 1  # as many steps as were taken
             self._evaluate("after")
             self.trainer.step -= 1
@@ -241,7 +242,7 @@ def plan(s: Settings, out: Path, arms: Iterable[str], seeds: int, sweep_seeds: i
         for name, values in SWEEPS.items():
             for value in values:
                 folder = out / "sweep" / f"{name}={value:g}" / f"seed{seed}"
-                own = replace(s, seed=seed, grader="rule", save_every=s.steps)
+                own = replace(s, seed=seed, grader="rule")
                 if name == "strength":
                     own = replace(own, strength=value)
                 elif name == "group_size":  # as many episodes
@@ -264,8 +265,8 @@ def main() -> None:
     parser.add_argument("--out", default="runs/grpo_vs_gagar")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--sweep-seeds", type=int, default=2, help="0 leaves the sweeps out")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--sweep-seeds", type=int, default=0, help="seeds for the sweeps, after the arms")
+    parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs at one time")
     parser.add_argument("--model", default="tiny", help="or a folder or name for transformers")
     parser.add_argument("--device", default="cpu")
@@ -274,7 +275,7 @@ def main() -> None:
     given = parser.parse_args()
     out = Path(given.out)
     s = Settings(model=given.model, device=given.device, sandbox=given.sandbox, steps=given.steps, groups=4)
-    s = replace(s, lr=5e-4, save_every=max(1, given.steps // 2))
+    s = replace(s, lr=5e-4)
     if given.model != "tiny":
         s = replace(s, demo_epochs=1, demo_lr=1e-4, lr=4e-6, preserve="token")
     if given.smoke:

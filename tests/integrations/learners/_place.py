@@ -13,10 +13,10 @@ from pathlib import Path
 HOME = Path.home() / ".cache" / "gagar-env-test-learners"
 SUPPORT = (
     "aiohappyeyeballs", "aiohttp", "aiosignal", "antlr4-python3-runtime==4.9.3", "attrs", "click", "cloudpathlib",
-    "codetiming", "colorama", "colorlog", "frozenlist", "httpcore", "httpx", "hydra-core==1.3.8", "jaxtyping",
-    "jsonschema", "jsonschema-specifications", "lark", "loguru", "msgpack", "multidict", "omegaconf==2.4.0", "peft",
-    "propcache", "psutil", "pybase64", "pydantic-settings", "pylatexenc", "python-dotenv", "referencing", "rpds-py",
-    "skyrl-gym==0.4.0", "tabulate", "tenacity", "wadler-lindig", "yarl",
+    "codetiming", "colorama", "colorlog", "einops", "frozenlist", "httpcore", "httpx", "hydra-core==1.3.8",
+    "jaxtyping", "jsonschema", "jsonschema-specifications", "lark", "loguru", "msgpack", "multidict",
+    "omegaconf==2.4.0", "peft", "propcache", "psutil", "pybase64", "pydantic-settings", "pylatexenc",
+    "python-dotenv", "referencing", "rpds-py", "skyrl-gym==0.4.0", "tabulate", "tenacity", "wadler-lindig", "yarl",
 )  # fmt: skip
 RELEASES = {
     "areal": "areal==1.0.4",

@@ -11,7 +11,8 @@ from transformers import PreTrainedModel  # noqa: F401  before flash_attn seems 
 
 absent(
     "aiofiles", "flash_attn", "flask", "mbridge", "megatron", "numba", "ray", "sglang", "swanlab",
-    "tensorboardX", "trackio", "uvloop", "vllm", "wandb",
+    "tensorboardX",
+    "torchdata", "trackio", "uvloop", "vllm", "wandb",
 )  # fmt: skip
 from areal.api.cli_args import NormConfig, PPOActorConfig  # noqa: E402
 from areal.infra.remote_inf_engine import GroupedRolloutWorkflow  # noqa: E402
