@@ -20,7 +20,7 @@ from gagar_env import RepoEditEnv, load_task
 from gagar_env.actions import get_format
 from gagar_env.agents.graders import RuleGrader
 from gagar_env.agents.policies.script import apply_command
-from gagar_env.integrations.token_chat import ChatTokens
+from gagar_env.integrations.token_chat import ChatFrame
 from gagar_env.integrations.trl import GagarGRPOTrainer, gagar_advantage_reward, gagar_rollout, task_dataset
 from gagar_env.wrappers.batches import GroupBatch
 
@@ -61,7 +61,7 @@ def tiny(task_id: str, actions: list[str]) -> tuple[Qwen2ForCausalLM, PreTrained
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
     torch.manual_seed(0)
     model = Qwen2ForCausalLM(Qwen2Config(vocab_size=len(tokenizer), **shape, **heads, **ends))
-    chat = ChatTokens(tokenizer)
+    chat = ChatFrame(tokenizer)
     before, between = chat.first(SYSTEM, first), chat.next(second, end_id=tokenizer.eos_token_id)
     *taken, submit, end = tokenizer.convert_tokens_to_ids([*actions, ACTIONS.submit(), tokenizer.eos_token])
     rows = torch.tensor([[*before, action, end, *between, submit, end] for action in taken])

@@ -8,8 +8,8 @@
 The package holds the weights, in four bits. The first call writes them to `--model` as a folder that transformers loads
 and trains. Then the model takes a few steps on demonstrations of clean, sloppy and wrong work, so that it can act at
 all, and all arms begin with that. Rollouts, losses and measures are those of `run.py`. What differs is what 135 million
-parameters on two cores need: short demonstrations, the issue without the rules below it, layers in bfloat16, two groups
-in a step, an evaluation every few steps. Every step is saved, so that a run that was stopped goes on.
+parameters on two cores need: short demonstrations, the issue without the rules below it, layers in bfloat16 where the
+machine has it, two groups in a step, an evaluation every few steps. Every step is saved: a run that was stopped goes on.
 """
 
 import argparse
@@ -53,7 +53,7 @@ WEIGHTS = {"clean": 0.2, "sloppy": 0.45, "wrong": 0.35}
 DEFAULTS = Settings(
     model="runs/smollm/model",
     out="runs/smollm",
-    steps=40,
+    steps=30,
     groups=2,
     attempts=2,
     turns=6,
@@ -105,8 +105,9 @@ def prepare(folder: Path) -> Path:
 class HalfBody(nn.Module):
     """A causal model whose layers compute in bfloat16 while its weights, and its logits, stay float32.
 
-    On CPUs with bfloat16 units that is several times faster. Logits in bfloat16 would be wrong by up to a tenth. A few
-    tokens, as in sampling, stay in float32 on a CPU.
+    With bfloat16 units that is several times faster; on a CPU without them it would be many times slower, so that there
+    all is float32. Logits in bfloat16 would be wrong by up to a tenth. A few tokens, as in sampling, stay in float32 on
+    a CPU.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -118,7 +119,8 @@ class HalfBody(nn.Module):
         """As the model's."""
         ids = given["input_ids"]
         many = ids.numel() > 128  # to convert all weights for a token of each row takes longer than it saves
-        with torch.autocast(ids.device.type, torch.bfloat16, enabled=many or ids.is_cuda):
+        half = ids.is_cuda or (many and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()))
+        with torch.autocast(ids.device.type, torch.bfloat16, enabled=half):
             return self.model(**given)
 
 
@@ -195,7 +197,7 @@ class ModelRun(Run):
 
     begin = staticmethod(warm_start)
     trainer_class = BriefTrainer
-    evaluate_every = 20
+    evaluate_every = 15
 
     def _evaluate(self, when: str) -> None:
         step = self.trainer.step

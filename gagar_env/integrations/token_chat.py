@@ -26,7 +26,7 @@ Generate = Callable[[list[list[int]]], Sequence[Completion]]
 _SENTINEL = "gagar0sentinel0gagar"
 
 
-class ChatTokens:
+class ChatFrame:
     """Frames texts as a chat template does.
 
     Args:
@@ -108,7 +108,7 @@ class TokenPolicy:
     def __init__(
         self,
         generate: Generate,
-        chat: ChatTokens,
+        chat: ChatFrame,
         *,
         end_ids: Sequence[int],
         max_new_tokens: int,

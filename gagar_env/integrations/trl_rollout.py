@@ -15,7 +15,7 @@ from gagar_env.flag_policy import FlagPolicy, judge_episode
 from gagar_env.grading import Grader
 from gagar_env.group import grade_group
 from gagar_env.integrations.passthrough import How, check_passthrough
-from gagar_env.integrations.token_chat import ChatTokens, Completion, TokenPolicy
+from gagar_env.integrations.token_chat import ChatFrame, Completion, TokenPolicy
 from gagar_env.integrations.trl import TASK_KEY, check_groups, gagar_advantage_reward, need_trl
 from gagar_env.integrations.trl_generate import model_of
 from gagar_env.integrations.trl_rows import as_columns, numbers_of, rows_of, with_tokens_or_invalid
@@ -186,7 +186,7 @@ class GagarRollout:
         own: OwnGenerate | None = self._s["generate"]
         if settings["context_tokens"] is None:
             settings["context_tokens"] = getattr(trainer.model.config, "max_position_embeddings", None) or 1 << 20
-        chat = ChatTokens(trainer.processing_class)
+        chat = ChatFrame(trainer.processing_class)
         end_ids = trainer.eos_token_ids
         if own is not None:
             yield TokenPolicy(lambda prompts: own(prompts, most, trainer), chat, end_ids=end_ids, **settings)

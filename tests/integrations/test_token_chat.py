@@ -8,7 +8,7 @@ from tiny_lm import tiny_tokenizer
 
 from gagar_env.actions import get_format
 from gagar_env.errors import PolicyLimitError
-from gagar_env.integrations.token_chat import ChatTokens, TokenPolicy
+from gagar_env.integrations.token_chat import ChatFrame, TokenPolicy
 from gagar_env.trajectory import TokenRecorder
 
 pytest.importorskip("transformers")
@@ -41,7 +41,7 @@ def templated(name):
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_pieces_are_the_chat_as_the_template_writes_it(name, ended):
     tokenizer, end = templated(name)
-    chat = ChatTokens(tokenizer)
+    chat = ChatFrame(tokenizer)
     system = [] if name == "gemma" else [{"role": "system", "content": "Be brief."}]
     first = "Be brief.\n\nThe tests fail." if name == "gemma" else "The tests fail."
     ids = chat.first("Be brief.", "The tests fail.")
@@ -61,15 +61,15 @@ def test_templates_that_cannot_be_used_are_refused():
         "{% for m in messages %}{% if m['role'] != 'assistant' %}{{ m['content'] }}{% endif %}{% endfor %}"
     )
     with pytest.raises(ValueError, match="does not show what the assistant said"):
-        ChatTokens(tokenizer)
+        ChatFrame(tokenizer)
     tokenizer.chat_template = None
     with pytest.raises(ValueError, match="the tokenizer has no chat template"):
-        ChatTokens(tokenizer)
+        ChatFrame(tokenizer)
 
 
 def policy(answers, **settings):
     tokenizer = tiny_tokenizer()
-    chat = ChatTokens(tokenizer)
+    chat = ChatFrame(tokenizer)
     script = iter(answers)
 
     def generate(prompts):
