@@ -2,9 +2,9 @@
 
 One file, top to bottom: settings, tokenizer and model, sampling, demonstrations, rollouts, loss, loop.
 
-    python examples/train_torch.py --steps 60                            a small transformer from scratch
-    python examples/train_torch.py --model FOLDER_OR_NAME --steps 60     a causal model of Hugging Face
-    python examples/train_torch.py --resume                              goes on where `--out` stopped
+    python examples/train_torch.py --steps 60                                   a small transformer from scratch
+    python examples/train_torch.py --model FOLDER_OR_NAME --out runs/model      a causal model of Hugging Face
+    python examples/train_torch.py --resume                                     goes on where `--out` stopped
 
 A small transformer knows nothing, so it is fine-tuned first on demonstrations: episodes that work on six small tasks in
 clean, sloppy and wrong ways. Then each step plays groups, lets the grader rank what
@@ -20,14 +20,15 @@ import math
 import os
 import random
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -40,6 +41,7 @@ from gagar_env.agents.graders import get_grader
 from gagar_env.agents.policies import BatchedPolicy, Generated
 from gagar_env.agents.policies.chat_tokens import ChatTokens
 from gagar_env.agents.policies.script import ScriptActor
+from gagar_env.errors import GagarError
 from gagar_env.integrations.torch import padded, token_logprobs
 from gagar_env.rollout import Policy
 from gagar_env.trajectory import SampledTokens, Segment, TokenRecorder, segments
@@ -70,23 +72,23 @@ class Settings:
     sandbox: str = "auto"
     # advantages
     grader: str = "rule"  # or none: plain group advantages
-    base: str = "grpo"
-    scheme: str = "linear"
+    base: Literal["grpo", "dr_grpo", "rloo"] = "grpo"
+    scheme: Literal["linear", "geometric", "tiers"] = "linear"
     strength: float = 0.75
-    preserve: str = "episode"
+    preserve: Literal["episode", "token"] = "episode"
     # objective
     lr: float = 3e-4
     epochs: int = 1  # passes over the groups of a step
     minibatches: int = 1  # optimizer steps in a pass
     rows: int = 16  # rows in memory at one time; their gradients are added up
-    mean: str = "token"  # or episode
+    mean: Literal["token", "episode"] = "token"
     clip_low: float = 0.2
     clip_high: float = 0.28
     kl: float = 0.0
     entropy: float = 0.0
     max_norm: float = 1.0
     # demonstrations
-    demos: int = 480
+    demos: int = 480  # 0 for a model that can act without
     demo_epochs: int = 14
     demo_rows: int = 8
     demo_lr: float = 2e-3
@@ -99,6 +101,21 @@ class Settings:
     device: str = "auto"
     threads: int = 0
     save_every: int = 10
+
+    def __post_init__(self) -> None:
+        if self.context <= self.max_new_tokens:
+            raise ValueError(f"context {self.context} must be more than max_new_tokens, {self.max_new_tokens}")
+        if not 0 <= self.strength < 1:
+            raise ValueError(f"strength must be in [0, 1), got {self.strength}")
+        if not self.temperature > 0:
+            raise ValueError(f"temperature must be above 0, got {self.temperature}")
+
+
+OF_THE_START = (
+    *("model", "tasks", "turns", "output_bytes", "demos", "demo_epochs", "demo_rows", "demo_lr"),
+    *("width", "layers", "heads", "context"),
+)
+"""Settings that decide what the starting policy is."""
 
 
 # ---------------------------------------------------------------- tokenizer and model
@@ -228,6 +245,11 @@ class TinyTransformer(nn.Module):
 # ---------------------------------------------------------------- sampling
 
 
+def precision(device: torch.device) -> Any:
+    """bfloat16 on CUDA: in sampling as in learning, so that the ratio of both is 1 before the first step."""
+    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else nullcontext()
+
+
 @torch.no_grad()
 def sample(model: nn.Module, prompts: list[list[int]], seeds: list[int], s: Settings, eos: int) -> tuple[list, list]:
     """Completions and their log-probabilities. The draw of a row depends on its seed, not on its neighbours."""
@@ -242,7 +264,8 @@ def sample(model: nn.Module, prompts: list[list[int]], seeds: list[int], s: Sett
         mask[row, width - len(prompt) :] = 1
     ids, mask = ids.to(device), mask.to(device)
     position = (mask.cumsum(1) - 1).clamp(min=0)
-    out = model(input_ids=ids, attention_mask=mask, position_ids=position, use_cache=True, logits_to_keep=1)
+    with precision(device):
+        out = model(input_ids=ids, attention_mask=mask, position_ids=position, use_cache=True, logits_to_keep=1)
     last, said, chances = position[:, -1:], [], []
     ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
     for number in range(s.max_new_tokens):
@@ -256,13 +279,9 @@ def sample(model: nn.Module, prompts: list[list[int]], seeds: list[int], s: Sett
         if bool(ended.all()) or number == s.max_new_tokens - 1:
             break
         mask, last = F.pad(mask, (0, 1), value=1), last + 1
-        out = model(
-            input_ids=token,
-            attention_mask=mask,
-            position_ids=last,
-            past_key_values=out.past_key_values,
-            use_cache=True,
-        )
+        cache = out.past_key_values
+        with precision(device):
+            out = model(input_ids=token, attention_mask=mask, position_ids=last, past_key_values=cache, use_cache=True)
     tokens, logs = torch.cat(said, 1).tolist(), torch.cat(chances, 1).tolist()
     lengths = [row.index(eos) + 1 if eos in row else len(row) for row in tokens]
     return [row[:n] for row, n in zip(tokens, lengths, strict=True)], [
@@ -311,6 +330,8 @@ class Demonstrator:
 
 def demonstrations(s: Settings, demonstrator: Policy) -> list[Episode]:
     """Real episodes of the demonstrator on each task in turn, whatever came of them."""
+    if not s.demos:
+        return []
     found: list[Episode] = []
     tasks = s.tasks.split(",")
     env = GroupVectorEnv(tasks[0], group_size=16, **env_arguments(s))
@@ -387,8 +408,7 @@ def forward(
     first = int(trained.any(0).float().argmax())
     keep = ids.shape[1] - max(first - 1, 0)
     position = (mask.cumsum(1) - 1).clamp(min=0)
-    bf16 = torch.autocast("cuda", torch.bfloat16) if ids.is_cuda else nullcontext()
-    with bf16:
+    with precision(ids.device):
         logits = model(input_ids=ids, attention_mask=mask, position_ids=position, logits_to_keep=keep).logits
     chosen = token_logprobs(logits, ids[:, -keep:], temperature=temperature)
     with torch.set_grad_enabled(entropy_grad and torch.is_grad_enabled()):
@@ -414,6 +434,7 @@ class Trainer:
     watch: Callable[[GroupBatch], None] = lambda group: None
 
     def __post_init__(self) -> None:
+        self.model.eval()  # for good: dropout would make a token's probability another one than it was sampled with
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.s.lr, weight_decay=0.0)
         self.reference = copy.deepcopy(self.model).requires_grad_(False)
         self.tokens = ChatTokens(self.tokenizer)
@@ -427,15 +448,16 @@ class Trainer:
         self.policy = BatchedPolicy(
             self.generate,
             max_batch=self.env.num_envs,
+            max_wait_s=0.15,
             seeded=True,
             context_tokens=self.s.context * 8,
             system_prompt=SYSTEM,
             name=self.s.model,
         )
-        self.grader = None if self.s.grader == "none" else get_grader(self.s.grader)
+        self.grader = get_grader(self.s.grader)
 
     def generate(self, chats: list[list[dict]], seeds: list[int]) -> list[Generated]:
-        """Answers to all chats at one time; a chat that leaves no room for one gets an empty answer."""
+        """Answers to all chats at one time. Of a chat that leaves no room for one, the first tokens are not read."""
         room = self.s.context - self.s.max_new_tokens
         prompts = [self.tokens.prompt(chat)[-room:] for chat in chats]
         said, logprobs = sample(self.model, prompts, seeds, self.s, self.tokenizer.eos_token_id)
@@ -481,14 +503,16 @@ class Trainer:
         s, device = self.s, next(self.model.parameters()).device
         means: Counter[str] = Counter()
         norms: list[float] = []
+        parts = np.array_split(np.arange(len(groups)), min(s.minibatches, len(groups)))
+        share = 1 / (s.epochs * len(parts))
         for _ in range(s.epochs):
-            for part in np.array_split(np.arange(len(groups)), min(s.minibatches, len(groups))):
+            for part in parts:
                 batch = padded([groups[i] for i in part], device=device)
                 weights = batch.weights(s.mean)
                 for number, rows in enumerate(batch.split(s.rows)):
                     here = weights[number * s.rows : number * s.rows + len(rows), : rows.input_ids.shape[1]]
                     arguments = rows.input_ids, rows.attention_mask, rows.loss_mask, s.temperature
-                    new, entropy = forward(self.model, *arguments, entropy_grad=s.entropy > 0)
+                    new, entropy = forward(self.model, *arguments, entropy_grad=s.entropy != 0)
                     with torch.no_grad():
                         start = forward(self.reference, *arguments)[0]
                     log_ratio = torch.where(rows.loss_mask, new - rows.logprobs, 0.0)
@@ -499,7 +523,6 @@ class Trainer:
                     kl = away.exp() - away - 1  # estimator k3 of Schulman's note on approximating KL
                     loss = (here * (s.kl * kl - s.entropy * entropy - gain)).sum()
                     loss.backward()
-                    share = 1 / (s.epochs * max(1, min(s.minibatches, len(groups))))
                     means["loss"] += share * loss.item()
                     means["kl"] += share * (here * kl).sum().item()
                     means["entropy"] += share * (here * entropy).sum().item()
@@ -510,16 +533,14 @@ class Trainer:
         return {**means, "grad_norm": float(np.mean(norms))}
 
     def save(self, folder: Path) -> None:
-        """All that is needed to go on; put in place whole."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """All that is needed to go on."""
         state = {
             "step": self.step,
             "model": self.model.state_dict(),
             "reference": self.reference.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
-        torch.save(state, folder / "checkpoint.new")
-        os.replace(folder / "checkpoint.new", folder / "checkpoint.pt")
+        write_whole(state, folder / "checkpoint.pt")
 
     def load(self, folder: Path) -> None:
         """Go on where `save` was called."""
@@ -534,10 +555,8 @@ class Trainer:
         try:
             while self.step < self.s.steps:
                 started = time.monotonic()
-                self.model.eval()
                 groups, played, wrapper = self.rollouts()
                 acted = time.monotonic()
-                self.model.train()
                 numbers = measures(played, wrapper)
                 if groups:
                     numbers |= self.learn(groups)
@@ -601,14 +620,22 @@ def mean(values: Any) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The numbers of each step in a file; what was torn when the process was killed is passed over."""
+    rows = []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        with suppress(ValueError):
+            rows.append(json.loads(line))
+    return [row for row in rows if isinstance(row, dict) and "step" in row]
+
+
 class Log:
     """Numbers of each step: into a file of JSON lines, to TensorBoard where it is installed, and to the terminal."""
 
     def __init__(self, folder: Path, step: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "metrics.jsonl"
-        old = self.path.read_text().splitlines() if self.path.exists() else []
-        self.path.write_text("".join(f"{line}\n" for line in old if json.loads(line)["step"] < step))
+        self.path.write_text("".join(json.dumps(row) + "\n" for row in rows_of(self.path) if row["step"] < step))
         try:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -641,19 +668,30 @@ def device_of(s: Settings) -> torch.device:
     return torch.device(("cuda" if torch.cuda.is_available() else "cpu") if s.device == "auto" else s.device)
 
 
+def write_whole(state: dict[str, Any], path: Path) -> None:
+    """Save it so that the file is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save(state, path.with_suffix(".new"))
+    os.replace(path.with_suffix(".new"), path)
+
+
 def starting_policy(s: Settings, demonstrator: Policy, folder: Path, say: Callable[[str], None] = print) -> tuple:
-    """The model fine-tuned on demonstrations, and its tokenizer; kept in the folder and read from there again."""
+    """The model fine-tuned on demonstrations, and its tokenizer; kept in the folder and read from there again.
+
+    Raises:
+        GagarError: If the folder has one that was made with other settings.
+    """
     torch.manual_seed(s.seed)
-    done = folder / "start.pt"
-    episodes = [] if done.exists() else demonstrations(s, demonstrator)
+    done, made_with = folder / "start.pt", {name: getattr(s, name) for name in OF_THE_START}
+    kept = torch.load(done, map_location="cpu") if done.exists() else {}
+    for name, value in kept.get("made_with", {}).items():
+        if value != made_with[name]:
+            raise GagarError(f"{done} was made with {name}={value!r}, not {made_with[name]!r}: give another --out")
+    episodes = [] if kept else demonstrations(s, demonstrator)
     if s.model == "tiny":
-        if done.exists():
-            kept = torch.load(done)
-            tokenizer = WordTokenizer(kept["words"])
-        else:
-            wrote = [turn.action for e in episodes for turn in e.turns]
-            read = [text for e in episodes for text in (SYSTEM, e.first_observation, *(t.observation for t in e.turns))]
-            tokenizer = WordTokenizer.of(wrote, read)
+        wrote = [turn.action for e in episodes for turn in e.turns]
+        read = [text for e in episodes for text in (SYSTEM, e.first_observation, *(t.observation for t in e.turns))]
+        tokenizer = WordTokenizer(kept["words"]) if kept else WordTokenizer.of(wrote, read)
         model: nn.Module = TinyTransformer(
             len(tokenizer),
             width=s.width,
@@ -667,16 +705,19 @@ def starting_policy(s: Settings, demonstrator: Policy, folder: Path, say: Callab
 
         tokenizer = AutoTokenizer.from_pretrained(s.model)
         model = AutoModelForCausalLM.from_pretrained(s.model, dtype=torch.float32)
-        kept = torch.load(done) if done.exists() else {}
     model.to(device_of(s))
-    if done.exists():
+    if kept:
         model.load_state_dict(kept["model"])
         return model, tokenizer
     rows = [row for episode in episodes for row in as_segments(episode, tokenizer) if len(row.ids) <= s.context]
-    say(f"{len(episodes)} demonstrations, {mean(e.passed for e in episodes):.0%} of them pass; {len(tokenizer)} tokens")
-    fine_tune(model, rows, s, say)
-    folder.mkdir(parents=True, exist_ok=True)
-    torch.save({"model": model.state_dict(), "words": getattr(tokenizer, "words", None)}, done)
+    if rows:
+        passed = mean(e.passed for e in episodes)
+        say(f"{len(episodes)} demonstrations, {passed:.0%} of them pass; {len(tokenizer)} tokens")
+        fine_tune(model, rows, s, say)
+    elif s.model == "tiny":
+        raise GagarError("a model from scratch needs demonstrations that fit its context: raise --demos or --context")
+    words = getattr(tokenizer, "words", None)
+    write_whole({"model": model.state_dict(), "words": words, "made_with": made_with}, done)
     return model, tokenizer
 
 
@@ -685,19 +726,34 @@ def main() -> None:
     logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for field in fields(Settings):
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default)
+        choices = get_args(get_type_hints(Settings)[field.name]) or None
+        name = f"--{field.name.replace('_', '-')}"
+        parser.add_argument(name, type=type(field.default), default=field.default, choices=choices)
     parser.add_argument("--resume", action="store_true", help="go on where --out stopped")
     parser.add_argument("--smoke", action="store_true", help="a minute: one task, few demonstrations, three steps")
     arguments = vars(parser.parse_args())
     resume, smoke = arguments.pop("resume"), arguments.pop("smoke")
-    s = Settings(**arguments)
+    try:
+        s = Settings(**arguments)
+    except ValueError as error:
+        parser.error(str(error))
     if smoke:
+        s.out += "-smoke" if s.out == Settings.out else ""
         s.tasks, s.demos, s.demo_epochs, s.steps, s.groups, s.group_size = "pager-last-page", 96, 20, 3, 2, 4
+    try:
+        train(s, resume=resume)
+    except GagarError as error:
+        sys.exit(f"train_torch: {error}")
+
+
+def train(s: Settings, *, resume: bool) -> None:
+    """Start from demonstrations, or where it stopped, and train to the last step."""
     if s.threads:
         torch.set_num_threads(s.threads)
     register_tasks(Path(s.folder))
     for task in s.tasks.split(","):
         load_task(task)  # a wrong name is told now
+    get_grader(s.grader)
     out = Path(s.out)
     model, tokenizer = starting_policy(s, Demonstrator(Path(s.folder)), out)
     trainer = Trainer(s, model, tokenizer)

@@ -42,7 +42,7 @@ class ChatTokens:
             if ids is None:
                 continue
             before = self._text(chat[:end], ask=False)
-            tail = self._end_of(chat, end, before)
+            tail = self._end_of(chat, end, before, ids)
             if tail is not None and text.startswith(before):
                 return [*ids, *self._encode(tail + text[len(before) :])]
             break
@@ -65,10 +65,8 @@ class ChatTokens:
             while len(self._known) > self._remember:
                 self._known.popitem(last=False)
 
-    def _end_of(self, chat: Sequence[Message], end: int, before: str) -> str | None:
+    def _end_of(self, chat: Sequence[Message], end: int, before: str, ids: Sequence[int]) -> str | None:
         """What the template writes after an answer and the model did not sample; None where it cannot be told."""
-        with self._lock:
-            ids = self._known[_key(chat[:end])]
         ended = bool(ids) and ids[-1] == self.tokenizer.eos_token_id
         header = self._text(chat[: end - 1], ask=True)
         answer = str(chat[end - 1]["content"])

@@ -25,6 +25,8 @@ STABLE_RATIO = 1.5
 """A variance that is larger by a smaller factor counts as no larger."""
 SPREAD_MARGIN = 0.02
 """The same for the mean distance of a seed's pass rate from the mean of its arm."""
+SPREAD_SEEDS = 4
+"""So many seeds it takes to compare that: of two, both are as far from their mean, and any interval has no width."""
 Figure = Callable[[Run], float | None]
 
 
@@ -189,8 +191,8 @@ def _seeds(experiment: Experiment, other: str, margin: float) -> Claim:
         apart = {s: abs(v - middle.mean) for s, v in by_seed.items() if v is not None and middle is not None}
         deviations.append(apart)
     found = paired(*deviations)
-    if found is None or found.low is None or found.high is None:
-        return Claim(text, _too_few(found), rule, UNTESTABLE)
+    if found is None or found.low is None or found.high is None or found.n < SPREAD_SEEDS:
+        return Claim(text, f"needs {SPREAD_SEEDS} seeds in common", rule, UNTESTABLE)
     return Claim(text, f"mean deviation differs by {found}", rule, _below(found.high, found.low, margin))
 
 

@@ -3,7 +3,7 @@
     python examples/grpo_vs_gagar/run.py --out runs/grpo_vs_gagar             three arms, five seeds
     python examples/grpo_vs_gagar/run.py --sweep-seeds 2                      and the sweeps, with two seeds
     python examples/grpo_vs_gagar/run.py --smoke                              a minute: one seed, two steps
-    python examples/grpo_vs_gagar/run.py --device cuda --model FOLDER_OR_NAME --jobs 1     a language model on a GPU
+    python examples/grpo_vs_gagar/run.py --device cuda --model FOLDER_OR_NAME --jobs 1 --out runs/model     on a GPU
     python examples/grpo_vs_gagar/report.py runs/grpo_vs_gagar                plots, tables, claims
 
 Every arm has the same tasks, the same starting policy (a small transformer that was fine-tuned on demonstrations of
@@ -15,7 +15,8 @@ tests. Only the advantages differ:
 - `penalty`: the ranking is taken off the reward instead, r = 1 - strength * tier / (tiers - 1), and then GRPO's formula
   is used. The sum over the passing episodes is not kept, and a passing episode can end below zero.
 
-Only groups in which some passed and some failed are trained on, in every arm. Called again, it goes on.
+Only groups in which some passed and some failed are trained on, in every arm. Called again with the same
+settings, it goes on; a folder of others is refused.
 """
 
 import argparse
@@ -25,7 +26,6 @@ import multiprocessing
 import os
 import platform
 import random
-import statistics
 import sys
 import time
 from collections.abc import Iterable
@@ -33,15 +33,26 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from quality import QualityMeter  # noqa: E402
-from train_torch import Demonstrator, Settings, Trainer, demonstrations, mean, measures, starting_policy  # noqa: E402
+from train_torch import (  # noqa: E402
+    Demonstrator,
+    Settings,
+    Trainer,
+    demonstrations,
+    mean,
+    measures,
+    rows_of,
+    starting_policy,
+)
 
 from gagar_env import register_tasks  # noqa: E402
+from gagar_env.advantages import group_advantages  # noqa: E402
 from gagar_env.agents.graders import CallableGrader  # noqa: E402
 from gagar_env.episode import Episode  # noqa: E402
 from gagar_env.tasks.task import Task  # noqa: E402
@@ -81,11 +92,9 @@ def penalise(group: GroupBatch) -> GroupBatch:
     if not tiers or not max(tiers):
         return group
     shares = [1.0 if tier is None else 1.0 - result.strength * tier / max(tiers) for tier in result.ranks]
-    reward = [share * won for share, won in zip(shares, result.passed, strict=True)]
-    of_valid = [value for value, valid in zip(reward, result.valid, strict=True) if valid]
-    center, spread = statistics.fmean(of_valid), statistics.pstdev(of_valid)
-    advantages = tuple((r - center) / spread if v else 0.0 for r, v in zip(reward, result.valid, strict=True))
-    return replace(group, result=result.model_copy(update={"advantages": advantages}))
+    reward = np.array([share * won for share, won in zip(shares, result.passed, strict=True)])
+    advantages = group_advantages(result.passed, None, valid=result.valid, reward=reward)
+    return replace(group, result=result.model_copy(update={"advantages": tuple(advantages.tolist())}))
 
 
 class NoisyOracle:
@@ -101,7 +110,7 @@ class NoisyOracle:
     def __call__(self, workspace: Workspace) -> dict[str, float]:
         """A score for each passing label; more is better."""
         scores = {label: self._score(workspace.task, workspace.candidates[label].patch) for label in workspace.passing}
-        chance = random.Random(" ".join(sorted(scores)))
+        chance = random.Random(f"{workspace.task.id} {workspace.seed}")  # labels are the same letters in every group
         if chance.random() >= 2 * self.accuracy - 1:
             levels = sorted(set(scores.values()))
             shuffled = dict(zip(levels, chance.sample(levels, len(levels)), strict=True))
@@ -153,10 +162,12 @@ class Run:
     Attributes:
         begin: Makes the starting policy, or finds it in its folder.
         trainer_class: Plays and learns.
+        evaluate_every: Steps between evaluations; 0 for none but the first and the last.
     """
 
     begin = staticmethod(starting_policy)
     trainer_class = Trainer
+    evaluate_every = 0
 
     def __init__(self, s: Settings, arm: str, folder: Path, start: Path, *, accuracy: float | None = None) -> None:
         self.s, self.arm, self.folder, self.start, self.accuracy = s, arm, folder, start, accuracy
@@ -190,13 +201,14 @@ class Run:
         return f"{self.folder}: {time.monotonic() - began:.0f} seconds"
 
     def _forget_after(self, step: int) -> None:
-        rows = [json.loads(line) for line in self.path.read_text().splitlines()]
-        kept = [row for row in rows if row["step"] < step or (row["kind"] == "eval" and row["step"] <= step)]
+        kept = [
+            row for row in rows_of(self.path) if row["step"] < step or (row["kind"] == "eval" and row["step"] <= step)
+        ]
         self.path.write_text("".join(json.dumps(row) + "\n" for row in kept))
 
     def _log(self, step: int, numbers: dict[str, float]) -> None:
         self._write("train", step, numbers | self.watcher.numbers())
-        if step + 1 == self.s.steps:
+        if step + 1 == self.s.steps or (self.evaluate_every and (step + 1) % self.evaluate_every == 0):
             self.trainer.step += 1  # as many steps as were taken
             self._evaluate("after")
             self.trainer.step -= 1
@@ -262,7 +274,7 @@ def main() -> None:
     """Run it."""
     logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default="runs/grpo_vs_gagar")
+    parser.add_argument("--out", default="runs/grpo_vs_gagar", help="folder; with --smoke, another by default")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sweep-seeds", type=int, default=0, help="seeds for the sweeps, after the arms")
@@ -273,7 +285,7 @@ def main() -> None:
     parser.add_argument("--sandbox", default="auto")
     parser.add_argument("--smoke", action="store_true")
     given = parser.parse_args()
-    out = Path(given.out)
+    out = Path(given.out + "-smoke" * (given.smoke and given.out == parser.get_default("out")))
     s = Settings(model=given.model, device=given.device, sandbox=given.sandbox, steps=given.steps, groups=4)
     s = replace(s, lr=5e-4)
     if given.model != "tiny":
@@ -282,6 +294,7 @@ def main() -> None:
         s = replace(s, steps=2, demos=96, demo_epochs=20, groups=2, group_size=4, save_every=2)
         s.tasks = "pager-last-page"
         given.seeds, given.sweep_seeds, given.arms = 1, 0, ["gagar", "penalty"]
+    check_folder(out, s)
     register_tasks(Path(s.folder))
     started, runs = time.time(), plan(s, out, given.arms, given.seeds, given.sweep_seeds)
     if not (out / "start" / "start.pt").exists():
@@ -301,18 +314,42 @@ def main() -> None:
         "torch": torch.__version__,
         "start": started,
     }
+    failed = 0
     # Forked: the runs inherit the reports of the demonstrations. Not with CUDA, which does not survive a fork.
     context = multiprocessing.get_context("fork" if given.device == "cpu" else "spawn")
     with context.Pool(given.jobs, initializer=register_tasks, initargs=(Path(s.folder),), maxtasksperchild=1) as pool:
-        for said in pool.imap_unordered(call, runs):
+        for done, said in pool.imap_unordered(call, runs):
+            failed += not done
             print(f"{(time.time() - started) / 60:.1f} min: {said}", flush=True)
-    for point, arm in SAME.items() if given.sweep_seeds else ():
-        for seed in range(given.sweep_seeds):
+    link_points(out, given.sweep_seeds)
+    (out / "config.json").write_text(json.dumps({**config, "end": time.time()}, indent=1))
+    if failed:
+        raise SystemExit(f"{failed} of {len(runs)} runs failed, see above; call again for those")
+
+
+def check_folder(out: Path, s: Settings) -> None:
+    """Note the settings in a new folder; a folder of others is refused, since its runs would count as done.
+
+    Raises:
+        SystemExit: Naming the first setting that differs.
+    """
+    path, mine = out / "settings.json", asdict(s) | {"folder": "", "out": "", "sandbox": ""}
+    found = json.loads(path.read_text()) if path.exists() else mine
+    for name, value in mine.items():
+        if (old := found.get(name, value)) != value:
+            raise SystemExit(f"{out} has runs with {name}={old!r}, not {value!r}: give another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(mine, indent=1))
+
+
+def link_points(out: Path, seeds: int) -> None:
+    """Points of the sweeps that arms are already, as links to those."""
+    for point, arm in SAME.items():
+        for seed in range(seeds):
             link = out / "sweep" / point / f"seed{seed}"
             link.parent.mkdir(parents=True, exist_ok=True)
-            if not link.exists():
-                link.symlink_to(Path("..", "..", "..", arm, f"seed{seed}"))
-    (out / "config.json").write_text(json.dumps({**config, "end": time.time()}, indent=1))
+            link.unlink(missing_ok=True)
+            link.symlink_to(Path("..", "..", arm, f"seed{seed}"))
 
 
 def prepare_registered(s: Settings, out: Path) -> None:
@@ -321,9 +358,12 @@ def prepare_registered(s: Settings, out: Path) -> None:
     prepare(s, out)
 
 
-def call(run: Run) -> str:
-    """Pools take functions."""
-    return run()
+def call(run: Run) -> tuple[bool, str]:
+    """Whether it went well, and what to tell: a run that breaks does not end the others."""
+    try:
+        return True, run()
+    except Exception as error:
+        return False, f"{run.folder} failed: {type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ The package holds the weights, in four bits. The first call writes them to `--mo
 and trains. Then the model takes a few steps on demonstrations of clean, sloppy and wrong work, so that it can act at
 all, and all arms begin with that. Rollouts, losses and measures are those of `run.py`. What differs is what 135 million
 parameters on two cores need: short demonstrations, the issue without the rules below it, layers in bfloat16 where the
-machine has it, two groups in a step, an evaluation every few steps. Every step is saved: a run that was stopped goes on.
+machine has it, two groups in a step, an evaluation every few steps. Every step is saved: a stopped run goes on.
 """
 
 import argparse
@@ -198,11 +198,6 @@ class ModelRun(Run):
     begin = staticmethod(warm_start)
     trainer_class = BriefTrainer
     evaluate_every = 15
-
-    def _evaluate(self, when: str) -> None:
-        step = self.trainer.step
-        if when == "before" or step % self.evaluate_every == 0 or step == self.s.steps:
-            super()._evaluate(when)
 
 
 # ---------------------------------------------------------------- what the policy does

@@ -102,6 +102,7 @@ def run_evaluation(
             deadline_s=settings.deadline_s,
             sets=_sets(names, {task.id for task in tasks}),
             out=None if settings.out is None else settings.out / "episodes.jsonl",
+            made_with=_made_with(settings.actors),
             on_episode=told,
             sandbox=settings.sandbox,
             flag_policy=flag_policy,
@@ -116,6 +117,17 @@ def run_evaluation(
     for task_id, reason in broken:
         errors.print(f"gagar: task {task_id} is left out: {reason}", style="red", markup=False, soft_wrap=True)
     return not broken and not report.overall.no_result
+
+
+def _made_with(actors: Actors) -> dict[str, object]:
+    """Flags that make a policy of the same name another one; a file of theirs is not continued by it."""
+    flags = {
+        "replay": None if actors.replay is None else str(actors.replay),
+        "temperature": actors.temperature,
+        "no_seed": actors.no_seed,
+        "context_tokens": actors.context_tokens,
+    }
+    return {name: value for name, value in flags.items() if value}
 
 
 def _sets(names: Iterable[str], known: set[str]) -> dict[str, list[str]]:

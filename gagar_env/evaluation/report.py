@@ -145,7 +145,7 @@ def report_of(
     """The report of recorded episodes, of any engine: training records, `gagar run --out`, rows of an evaluation.
 
     Args:
-        episodes: Records or rows. Read one by one; none is kept.
+        episodes: Records or rows. Read one by one; none is kept. Rows of a task that has changed since do not count.
         tasks: Which tasks they are of; those without an episode have no result. By default those of the episodes, as
             they are registered here; of one that is not, the scope is not known.
         k: For which pass@k, each 1 or more.
@@ -170,7 +170,17 @@ def report_of(
         own = rows[each.task_id]
         own.append(row_of(each, found[each.task_id], sample=len(own)) if isinstance(each, Episode) else each)
     digests = {task_id: digest_of(task) for task_id, task in found.items() if task is not None}
-    return make_report(rows, k=wanted, seed=seed, sets=sets, digests=digests)
+    current = {
+        task_id: [row for row in own if not row.digest or row.digest == digests.get(task_id, own[-1].digest)]
+        for task_id, own in rows.items()
+    }
+    why = "its episodes are of another version of the task"
+    changed = {task_id: why for task_id, own in rows.items() if own and not current[task_id]}
+    report = make_report(current, k=wanted, seed=seed, sets=sets, digests=digests, broken=changed)
+    most = max(task.episodes for task in report.tasks)
+    if most and wanted[-1] > most:
+        raise ValueError(f"pass@{wanted[-1]} cannot be estimated: no task has more than {most} valid episodes")
+    return report
 
 
 def make_report(
@@ -189,9 +199,6 @@ def make_report(
         task_id: _task(task_id, own, k, seed, (digests or {}).get(task_id, ""), (broken or {}).get(task_id, ""))
         for task_id, own in rows.items()
     }
-    most = max(each.episodes for each in tasks.values())
-    if most and (over := [each for each in k if each > most]):
-        raise ValueError(f"pass@{over[0]} cannot be estimated: no task has more than {most} valid episodes")
     named = {}
     for name, ids in (sets or {}).items():
         if strange := [task_id for task_id in ids if task_id not in tasks]:

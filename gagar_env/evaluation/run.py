@@ -42,6 +42,7 @@ def evaluate(
     deadline_s: float | None = None,
     sets: Mapping[str, Sequence[str]] | None = None,
     out: Path | str | None = None,
+    made_with: Mapping[str, Any] | None = None,
     on_episode: OnEpisode | None = None,
     **env_kwargs: Any,
 ) -> EvaluationReport:
@@ -62,11 +63,12 @@ def evaluate(
         sets: Names of sets of tasks -> ids, for a total of each.
         out: A JSONL file for the rows. What is in it is not run again: a run that stopped goes on, more `samples`,
             `tasks` or `retries` add to it. Rows of a task that has changed since do not count.
+        made_with: What else makes the policy what it is, such as its temperature; `out` of another one is refused.
         on_episode: Called with each new episode and its row, from this thread.
         env_kwargs: Arguments of `RepoEditEnv`: `sandbox`, `action_format`, limits, ...
 
     Raises:
-        ValueError: If a number is out of range, a task is there twice, or k is more than any task has valid episodes.
+        ValueError: If a number is out of range, or a task is there twice.
         TypeError: If `policy` is none.
         UnknownTaskError: If a task is not known.
         TaskError: If no task could be run at all.
@@ -82,7 +84,7 @@ def evaluate(
     with contextlib.ExitStack() as stack:
         file = None
         if out is not None:
-            settings = {"policy": policy.name, "seed": seed, **env_kwargs}
+            settings = {"policy": policy.name, "seed": seed, **env_kwargs, **(made_with or {})}
             file = stack.enter_context(RowsFile.opened(Path(out), settings))
             for row in file.rows:
                 if row.sample < samples and digests.get(row.task_id) == row.digest:

@@ -20,7 +20,7 @@ class Settings:
 
     Args:
         config: An object with attributes, a mapping (nested, with dotted keys, or both mixed), an `argparse` namespace,
-            or the words of a command line: `a.b=1`, `--a.b 1`, `--a-b=1`, `--flag`, `--no-flag`.
+            or the words of a command line: `a.b=1`, `--a.b 1`, `--a.b 1 2`, `--a-b=1`, `--flag`, `--no-flag`.
     """
 
     def __init__(self, config: Any) -> None:
@@ -103,16 +103,20 @@ def _plain(name: str) -> str:
 def _of_words(words: Iterable[Any]) -> dict[str, Any]:
     """A command line as a mapping: the last of two equal names counts."""
     found: dict[str, Any] = {}
-    waiting = ""
+    several: list[Any]
+    waiting, several = "", []
     for word in map(str, words):
         dashed = word.startswith("--")
-        if waiting and not dashed and ("=" not in word or word[:1] in "[{('\""):
-            found[waiting] = _literal(word)
-            waiting = ""
-        elif "=" in word:
-            name, _, value = word.partition("=")
-            found[_plain(name)] = _literal(value)
-            waiting = ""
+        value = _literal(word)
+        more = not several or isinstance(value, (int, float))  # numbers may be several: `--clip-range -10 10`
+        if waiting and more and not dashed and ("=" not in word or word[:1] in "[{('\""):
+            several.append(value)
+            found[waiting] = value if len(several) == 1 else tuple(several)
+            continue
+        waiting, several = "", []
+        if "=" in word:
+            name, _, given = word.partition("=")
+            found[_plain(name)] = _literal(given)
         elif dashed:
             waiting = _plain(word)
             found[waiting] = True

@@ -57,7 +57,7 @@ class Member(NamedTuple):
         kept: Whether the group has a learning signal.
         turns: The advantages of its turns, where a grader marked some of them.
         error: Why there is no result.
-        group_valid: Members of its group that have a result.
+        group_valid: Members of its group that have a result; for one that came too late, those that were graded.
         group_passed: Those of them that passed.
     """
 
@@ -89,7 +89,7 @@ class GroupGrader(Generic[R]):
         verifier: Judges the patches of attempts; by default a new `Verifier`.
         workers: Records, of all groups, that are converted and verified at the same time.
         seed: For the labels, together with the group's id.
-        on_group: Told of every graded group, for logs and stores.
+        on_group: Told of every graded group, for logs and stores. What it raises is logged, and costs nothing else.
         zero_sum: Whether the learner subtracts the mean of the group, so that only numbers with a sum of 0 go through.
         grading: Further arguments of `grade_group`: `base`, `strength`, `preserve`, `deadline_s`, ...
 
@@ -130,6 +130,8 @@ class GroupGrader(Generic[R]):
         self._on_group = on_group
         self._grading = grading
         self._lock = threading.Lock()
+        self._at_work: dict[str, list[Episode | tuple[Task, Episode] | str] | None] = {}  # with what is verified
+        self._given_up: set[str] = set()
 
     def grade(self, records: Sequence[R], group_id: str) -> tuple[Member, ...]:
         """Grade one whole group.
@@ -144,11 +146,20 @@ class GroupGrader(Generic[R]):
         Raises:
             ValueError: If there are no records, or they are of several tasks.
         """
-        return self._graded(records, group_id, self._grader)
+        with self._lock:
+            self._at_work[group_id] = None
+        try:
+            return self._graded(records, group_id, self._grader)
+        finally:
+            with self._lock:
+                self._at_work.pop(group_id, None)
+                self._given_up.discard(group_id)
 
     def plain(self, records: Sequence[R], group_id: str) -> tuple[Member, ...]:
-        """The same without a grader: the fallback when grading takes too long."""
-        return self._graded(records, group_id, None)
+        """The same without a grader, when `grade` takes too long: what that gives later is not counted."""
+        with self._lock:
+            self._given_up |= self._at_work.keys() & {group_id}
+        return self._graded(records, group_id, None, instead=True)
 
     def grade_all(self, groups: Mapping[str, Sequence[R]]) -> dict[str, tuple[Member, ...]]:
         """Grade several groups at the same time: id -> its members."""
@@ -160,10 +171,15 @@ class GroupGrader(Generic[R]):
         found = [[_placed(one, "evaluation", 0, [])] for one in self._episodes(records)]
         return tuple(members(grade_group(alone, None, **self._grading), alone)[0] for alone in found)
 
-    def _graded(self, records: Sequence[R], group_id: str, grader: Grader | None) -> tuple[Member, ...]:
+    def _graded(
+        self, records: Sequence[R], group_id: str, grader: Grader | None, instead: bool = False
+    ) -> tuple[Member, ...]:
         if not records:
             raise ValueError(f"group {group_id!r} has no records")
-        found = self._episodes(records)
+        known = self._at_work.get(group_id) if instead else None
+        found = self._episodes(records) if known is None else known
+        if not instead:
+            self._at_work[group_id] = found
         tasks = [f[0].id if isinstance(f, tuple) else f.task_id for f in found if not isinstance(f, str)]
         task = next((f[0] for f in found if isinstance(f, tuple)), None)
         episodes = tuple(_placed(f, group_id, number, tasks) for number, f in enumerate(found))
@@ -177,9 +193,13 @@ class GroupGrader(Generic[R]):
             result = grade_group(episodes, None, seed=seed, **self._grading)
             result = result.model_copy(update={"fallback": f"{type(error).__name__}: {error}"})
         with self._lock:
-            self.metrics.count(result, episodes)
-        if self._on_group is not None:
-            self._on_group(result, episodes)
+            if counts := instead or group_id not in self._given_up:
+                self.metrics.count(result, episodes)
+        if counts and self._on_group is not None:
+            try:
+                self._on_group(result, episodes)
+            except Exception:  # the numbers are right all the same
+                logger.exception("group %s was graded, and on_group failed", group_id)
         return members(result, episodes)
 
     def _episodes(self, records: Sequence[R]) -> list[Episode | tuple[Task, Episode] | str]:
@@ -242,7 +262,8 @@ class Meeting(Generic[R]):
             if seat.group_size == 1:
                 (alone,) = await asyncio.to_thread(self._groups.outcomes, [mine])
                 return result, alone._replace(advantage=alone.outcome)
-            return result, await seat.number_async(mine) or LOST
+            found = await seat.number_async(mine)
+            return result, found or LOST._replace(group_valid=seat.missed)
 
 
 def members(result: GroupResult, episodes: Sequence[Episode]) -> tuple[Member, ...]:

@@ -10,7 +10,7 @@ the tasks of one event loop, or in both.
 A group is graded when each of its seats has a record or is given up, or at the deadline; who is missing then is left
 out and gets None whenever it comes. Leaving the `with` block without a record gives the seat up, so that nobody waits
 for a rollout that failed. Where members start as tasks of one event loop, all in one go, `await meeting.join(name)`
-takes a seat without being told how many they are.
+takes a seat without being told how many they are. One thread watches the deadlines of all groups.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import logging
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -61,7 +62,10 @@ class Rendezvous(Generic[R, N]):
         self._lock = threading.RLock()
         self._filling: dict[Hashable, _Group[R, N]] = {}
         self._joining: dict[Hashable, _Group[R, N]] = {}
-        self._at_work: set[_Group[R, N]] = set()
+        self._at_work: dict[_Group[R, N], float] = {}  # until when; in that order, since all have the same time
+        self._names: Counter[Hashable] = Counter()  # of the groups at work
+        self._watched = False
+        self._none_at_work = threading.Condition(self._lock)
         self._owed: dict[Hashable, tuple[int, float]] = {}
 
     @property
@@ -89,8 +93,7 @@ class Rendezvous(Generic[R, N]):
                 return Seat(self, None)
             found = self._filling.get(group)
             if found is None:
-                found = self._filling[group] = _Group(group, size, self._deadline_s, self._expire)
-                self._at_work.add(found)
+                found = self._filling[group] = self._open(group, size)
             if found.size != size:
                 raise ValueError(f"group {group!r} was opened with {found.size} members, not with {size}")
             if member is not None and member in found.names:
@@ -106,14 +109,17 @@ class Rendezvous(Generic[R, N]):
     async def join(self, group: Hashable) -> Seat[R, N]:
         """Take a seat in a group whose members all start now: those that join in one turn of the event loop.
 
+        Who joins later is in another group, and a warning says so while the first one is at work.
+
         Args:
             group: Name that is the members' own: an id, or `id` of an object that only they were given.
         """
         with self._lock:
             found = self._joining.get(group)
             if found is None:
-                found = self._joining[group] = _Group(group, 0, self._deadline_s, self._expire)
-                self._at_work.add(found)
+                if self._names[group]:
+                    logger.warning("members of group %r do not start together: they are compared apart", group)
+                found = self._joining[group] = self._open(group, 0)
             seat: Seat[R, N] = Seat(self, found)
             found.seats.append(seat)
         try:
@@ -140,6 +146,26 @@ class Rendezvous(Generic[R, N]):
             self._owed[name] = (count - 1, until)
         return True
 
+    def _open(self, name: Hashable, size: int) -> _Group[R, N]:
+        """A new group, with its deadline. Called with the lock held."""
+        group: _Group[R, N] = _Group(name, size)
+        self._at_work[group] = time.monotonic() + self._deadline_s
+        self._names[name] += 1
+        if not self._watched:
+            threading.Thread(target=self._watch, name="gagar-deadlines", daemon=True).start()
+            self._watched = True
+        return group
+
+    def _watch(self) -> None:
+        with self._lock:
+            while self._at_work:  # no group is held by a name here: it would outlive its members
+                left_s = next(iter(self._at_work.values())) - time.monotonic()
+                if left_s > 0:
+                    self._none_at_work.wait(min(left_s, 3600.0))
+                else:
+                    self._expire(next(iter(self._at_work)))
+            self._watched = False
+
     def _expire(self, group: _Group[R, N]) -> None:
         with self._lock:
             if group in self._at_work:
@@ -153,8 +179,13 @@ class Rendezvous(Generic[R, N]):
             self._close(group)
 
     def _close(self, group: _Group[R, N]) -> None:
-        group.timer.cancel()
-        self._at_work.discard(group)
+        if self._at_work.pop(group, None) is None:
+            return
+        self._names[group.name] -= 1
+        if not self._names[group.name]:
+            del self._names[group.name]
+        if not self._at_work:
+            self._none_at_work.notify_all()
         if self._filling.get(group.name) is group:
             del self._filling[group.name]
             self._owed[group.name] = (group.size - len(group.seats), time.monotonic() + self._deadline_s)
@@ -193,6 +224,12 @@ class Seat(Generic[R, N]):
     def group_id(self) -> str:
         """The group's own id, as `grade` gets it; empty for a member that is left out."""
         return "" if self._group is None else self._group.own_id
+
+    @property
+    def missed(self) -> int:
+        """Members that were graded without this one, which was left out."""
+        seats = self._group.seats if self._group is not None and self.state == "left out" else []
+        return sum(seat.state == "here" for seat in seats)
 
     def number(self, record: R) -> N | None:
         """Hand in a record and wait for its number; None when it is left out.
@@ -235,15 +272,12 @@ class Seat(Generic[R, N]):
 
 
 class _Group(Generic[R, N]):
-    def __init__(self, name: Hashable, size: int, deadline_s: float, expire: Callable[[_Group[R, N]], None]) -> None:
+    def __init__(self, name: Hashable, size: int) -> None:
         self.name = name
         self.size = size
         self.own_id = f"{name if isinstance(name, str) and len(name) <= 64 else 'group'}-{uuid.uuid4().hex[:12]}"
         self.names: set[Hashable] = set()
         self.seats: list[Seat[R, N]] = []
-        self.timer = threading.Timer(deadline_s, expire, args=(self,))
-        self.timer.daemon = True
-        self.timer.start()
 
 
 def _within(work: Callable[[], Sequence[N]], seconds: float, what: str) -> Sequence[N] | None:

@@ -24,7 +24,8 @@ class GivenAdvantages(_Buffer):
     tests it learns the chance to pass. The policy's loss does not use it.
 
     In a rollout where no step counts, all steps are handed out with advantage 0, and with the critic's own values for
-    it to be trained on, so that neither loss moves anything at the first pass; an entropy bonus still acts.
+    it to be trained on, so that neither loss has a gradient at the first pass. An entropy bonus still acts, and so does
+    what an optimizer carries on from earlier updates, such as Adam's momentum.
     """
 
     advantages: NDArray[Any]

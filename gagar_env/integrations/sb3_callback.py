@@ -76,8 +76,10 @@ class GroupCallback(BaseCallback):
 
     Before training starts it checks that everything fits: the environment is a `GroupVecEnv` (wrappers around it are
     fine), the buffer is one of `gagar_env.integrations.sb3`, `n_steps` is a multiple of the round's length, and nothing
-    in the learner changes the numbers: `normalize_advantage=True` is refused. A rollout that begins or ends within a
-    round, as after `learn` was stopped in the middle of one, trains on none of that round's steps; they are counted.
+    in the learner changes the numbers: `normalize_advantage=True` is refused. Where an earlier `learn` was stopped in
+    the middle of a round, that round is given up and the next is started, so that rollouts hold whole rounds again.
+    Should a rollout begin or end within a round all the same, none of that round's steps is trained on; they are
+    counted.
 
     What a rollout held is logged under `group/`, and kept in `counts` until the next.
 
@@ -111,6 +113,10 @@ class GroupCallback(BaseCallback):
             )
         check_passthrough(self.model)
         self._horizon = env.horizon
+        if env.turn:
+            model: Any = self.model
+            model._last_obs = self.training_env.reset()
+            model._last_episode_starts = np.ones(env.num_envs, dtype=np.bool_)
 
     def _on_rollout_start(self) -> None:
         self._steps = []

@@ -117,6 +117,11 @@ class GroupVecEnv(VecEnv):
         """Counts of groups, drops by reason, fallbacks of the grader and seconds."""
         return self._env.metrics
 
+    @property
+    def turn(self) -> int:
+        """Steps of this round that were taken, from 0 to `horizon - 1`."""
+        return self._turn
+
     def reset(self) -> Any:
         """Start a round; one that is not over is given up, and its groups are in no count."""
         if self._seeds[0] is not None:

@@ -42,10 +42,10 @@ class ChatFrame:
             raise ValueError("the tokenizer has no chat template: set tokenizer.chat_template")
         self.tokenizer = tokenizer
         self._template = template
-        self._takes_system = True
+        said = [{"role": "system", "content": _SENTINEL}, {"role": "user", "content": "an observation"}]
         try:
-            self.first("a system message", "an observation")
-        except Exception:  # templates without that role refuse it
+            self._takes_system = _SENTINEL in self._render(said)  # some templates leave it out without a word
+        except Exception:  # others refuse that role
             self._takes_system = False
         self.next("an observation")
 

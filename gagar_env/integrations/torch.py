@@ -31,7 +31,7 @@ from gagar_env.integrations.torch_tensors import Tensor
 
 
 def episode_tensors(
-    results: Iterable[GroupResult],
+    results: GroupResult | Iterable[GroupResult],
     *,
     device: Any = None,
     trained_only: bool = False,
@@ -41,7 +41,7 @@ def episode_tensors(
     """Advantages of several groups, one for each member, in order.
 
     Args:
-        results: Graded groups.
+        results: Graded groups, or one.
         device: Of the tensors; None is the CPU.
         trained_only: Leave out what is not trained on, in place of a false `mask`.
         pad_to_multiple_of: Rows of padding are added up to a multiple of this.
@@ -50,7 +50,7 @@ def episode_tensors(
     Raises:
         ValueError: If the number of rows is refused, or a setting is out of range.
     """
-    listed = list(results)
+    listed = [results] if isinstance(results, GroupResult) else list(results)
     mask = np.array([used for result in listed for used in result.mask], dtype=bool)
     arrays = {
         "advantages": np.array([value for result in listed for value in result.advantages], dtype=np.float32),

@@ -87,6 +87,7 @@ def trained_rows(
             limit is left out.
 
     Raises:
+        TypeError: If a group comes without its episodes.
         ValueError: If the episodes are not those of the result, a turn has no tokens, a row is too long, or a
             setting is out of range.
     """
@@ -102,6 +103,8 @@ def trained_rows(
     counts: list[int] = []
     lost = 0
     for number, group in enumerate(groups):
+        if isinstance(group, GroupResult):
+            raise TypeError("a group needs its episodes: give a list of GroupBatches or of (result, episodes) pairs")
         result, episodes = group if isinstance(group, tuple) else (group.result, group.episodes)
         _check(result, episodes)
         for member in np.flatnonzero(result.mask).tolist():

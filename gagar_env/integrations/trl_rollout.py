@@ -89,6 +89,11 @@ def gagar_rollout(
         )
     if max_new_tokens < 1 or max_batch < 1:
         raise ValueError(f"max_new_tokens and max_batch must be 1 or more, got {max_new_tokens} and {max_batch}")
+    if policy is None and max_new_tokens > (args.max_completion_length or max_new_tokens):
+        raise ValueError(
+            f"one answer has up to max_new_tokens={max_new_tokens} tokens, and a whole episode, observations included, "
+            f"only max_completion_length={args.max_completion_length}: raise that one in the GRPOConfig"
+        )
     known = {task.id: task for task in tasks}
     env = dict(env or {})
     first = next(iter(known.values()), None)

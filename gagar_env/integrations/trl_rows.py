@@ -7,6 +7,7 @@ from typing import Any
 
 from gagar_env.episode import Episode, EpisodeStatus
 from gagar_env.group_result import GroupResult
+from gagar_env.menu.pieces import patch_lines
 from gagar_env.trajectory import Segment, segments
 
 COLUMNS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")
@@ -89,7 +90,7 @@ def numbers_of(groups: Iterable[tuple[GroupResult, Sequence[Episode]]]) -> dict[
     }
     means: dict[str, list[float]] = {
         "pass_rate": [episode.passed for episode in valid],
-        "patch_lines": [_changed_lines(episode.patch) for episode in valid],
+        "patch_lines": [patch_lines(episode.patch) for episode in valid],
         "turns": [len(episode.turns) for episode in valid],
         "tokens": [sum(turn.completion_tokens for turn in episode.turns) for episode in valid],
     }
@@ -110,7 +111,3 @@ def _tokens(segment: Segment | None, filler: int) -> dict[str, Any]:
         "env_mask": segment.trained[start:].astype(int).tolist(),
         "turn": segment.turn[start:].tolist(),
     }
-
-
-def _changed_lines(patch: bytes) -> int:
-    return sum(line[:1] in (b"+", b"-") and line[:3] not in (b"+++", b"---") for line in patch.splitlines())

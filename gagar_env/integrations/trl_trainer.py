@@ -45,7 +45,7 @@ class AdvantageMixin:
 
         Args:
             rows: Of the dataset, with the columns of the rollout function.
-            output: What TRL made of them: `completion_ids` has shape (B, T).
+            output: What TRL made of them: `completion_ids` and `completion_mask` have shape (B, T).
 
         Returns:
             A tensor of shape (B,) or (B, T).
@@ -58,10 +58,11 @@ class AdvantageMixin:
         values = [row[self.advantage_column] for row in rows]
         if not any(isinstance(value, (list, tuple)) for value in values):
             return torch.tensor([0.0 if value is None else float(value) for value in values], dtype=torch.float32)
-        lengths = output["completion_mask"].new_tensor([len(value) for value in values])
         width = output["completion_ids"].shape[1]
-        if int(lengths.max()) > width:
-            raise ValueError(f"a row has {int(lengths.max())} token advantages and at most {width} tokens")
+        tokens = output["completion_mask"].sum(dim=1).tolist()
+        for number, (value, wanted) in enumerate(zip(values, tokens, strict=True)):
+            if len(value) != wanted:
+                raise ValueError(f"row {number} has {len(value)} token advantages for {wanted} completion tokens")
         return torch.tensor([[*map(float, value), *[0.0] * (width - len(value))] for value in values])
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:

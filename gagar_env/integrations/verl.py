@@ -8,9 +8,10 @@ All sessions of one prompt are tasks of one event loop, started together (`Agent
 with `algorithm.adv_estimator=grpo algorithm.norm_adv_by_std_in_grpo=false algorithm.use_kl_in_reward=false`.
 
 A session without a result returns no output, so verl trains on the others. When none of a group has one, the sessions
-raise, and verl treats the prompt as failed. `reward_extra_info["acc"]` is the outcome of the tests: verl's validation
-reports it, and `algorithm.filter_groups.metric=acc` filters by it. A session that is alone, as in validation with
-`val_kwargs.n=1`, has its outcome as reward; with more, only `acc` is the outcome there.
+raise, and verl treats the prompt as failed, as it does when any session raises. `reward_extra_info["acc"]` is the
+outcome of the tests: verl's validation reports it, and `algorithm.filter_groups.metric=acc` filters by it. A session
+that is alone, as in validation with `val_kwargs.n=1`, has its outcome as reward; with more, only `acc` is the outcome
+there.
 """
 
 from __future__ import annotations

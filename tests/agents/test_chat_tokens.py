@@ -84,3 +84,20 @@ def test_only_so_many_answers_are_remembered():
     single = letters(tokenizer, "l")[0]
     assert single not in old
     assert single in tokens.prompt(continued[1])
+
+
+def test_an_answer_that_another_thread_pushes_out_ends_nothing():
+    class Busy(LetterPairs):
+        def apply_chat_template(self, chat, *, tokenize, add_generation_prompt):
+            if not add_generation_prompt:  # when the answer has been found and is not read yet
+                tokens.sampled([{"role": "user", "content": "another"}], "ls", [2], [EOS])
+            return super().apply_chat_template(chat, tokenize=tokenize, add_generation_prompt=add_generation_prompt)
+
+    tokenizer = Busy()
+    tokens = ChatTokens(tokenizer, remember=1)
+    chat = [{"role": "user", "content": "fix it"}]
+    prompt = tokens.prompt(chat)
+    sampled = [*letters(tokenizer, "ls"), EOS]
+    tokens.sampled(chat, "ls", prompt, sampled)
+    longer = tokens.prompt([*chat, {"role": "assistant", "content": "ls"}, {"role": "user", "content": "a file"}])
+    assert longer[: len(prompt) + len(sampled)] == [*prompt, *sampled]

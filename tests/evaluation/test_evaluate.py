@@ -73,12 +73,23 @@ def test_episodes_are_streamed_retried_and_not_run_twice(tiny_task, tmp_path) ->
     assert set(goes_on.seeds) == {3 + n for n in range(4) if n not in fewer}
     assert (third.tasks[0].episodes, third.tasks[0].passed) == (4, 2)
 
+    with pytest.raises(GagarError, match=r"made with temperature=None, not 0\.5"):
+        evaluate(BySeed(), tasks[1:], **settings, made_with={"temperature": 0.5})
+
     changed = tiny_task.model_copy(update={"tests": tiny_task.tests.model_copy(update={"timeout_s": 61})})
     fresh = BySeed()
     evaluate(fresh, [changed], **{**settings, "samples": 1, "k": (1,)})
     assert fresh.seeds == [3]
     with pytest.raises(TaskError, match="nowhere"):
         evaluate(policy, tasks[:1], **{**settings, "out": None})
+
+
+@pytest.mark.slow
+def test_faults_that_leave_no_task_enough_for_a_k_leave_that_k_out(tiny_task) -> None:
+    settings = {"samples": 2, "k": (1, 2), "workers": 2, "retries": 0, "sandbox": "process"}
+    report = evaluate(BySeed({1: 1}), [tiny_task], **settings)
+    assert report.overall.pass_at[1].value == 1.0
+    assert report.overall.pass_at[2] is None
 
 
 @pytest.mark.slow

@@ -103,6 +103,20 @@ def test_a_task_without_a_valid_episode_has_no_result_and_is_no_zero() -> None:
     assert "pass@1" not in alone.as_dict()
 
 
+def test_rows_of_a_task_that_has_changed_since_do_not_count() -> None:
+    task = load_task("ledger-rounding")
+    new = row_of(episode(0, "f", task.id), task)
+    old = new.model_copy(update={"digest": "before", "passed": True})
+    found = report_of([old, new], [task]).task(task.id)
+    assert (found.passed, found.episodes, found.retried) == (0, 1, 0)
+    gone = report_of([old], [task]).task(task.id)
+    assert (gone.has_result, gone.reason) == (False, "its episodes are of another version of the task")
+    unknown = [each.model_copy(update={"task_id": "nowhere"}) for each in (old, new)]
+    assert report_of(unknown).task("nowhere").passed == 0  # the last version counts
+    broken = row_of(episode(0, "e", task.id), task)
+    assert report_of([broken], [task]).task(task.id).reason == "no valid episode: the disk is full"
+
+
 def test_every_task_counts_the_same_and_sets_have_totals() -> None:
     made = [*episodes("p" * 8, "easy"), *episodes("ff", "hard"), *episodes("pfff", "middle")]
     report = report_of(made, k=(1, 3), sets={"both": ["easy", "hard"]})

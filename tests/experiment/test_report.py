@@ -80,6 +80,15 @@ def test_no_difference_confirms_no_direction(tmp_path):
     assert found["Training is more stable than the penalty's from step to step (gradient norm)"] == NOT
 
 
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_a_spread_of_few_seeds_is_not_judged(tmp_path, seeds):
+    """Two deviations from their own mean are equal: the interval of a difference would have no width."""
+    for arm, noise in (("gagar", 1.0), ("grpo", 9.0), ("penalty", 5.0)):
+        write_arm(tmp_path, arm, end=GRPO, seeds=range(seeds), noise=noise)
+    found = {text: verdict for text, verdict in verdicts(tmp_path).items() if text.startswith("Seeds end")}
+    assert list(found.values()) == [UNTESTABLE] * 2
+
+
 def test_numbers_of_the_summary(helpful):
     found = summarise(read_experiment(helpful))
     distance = found["arms"]["gagar"]["distance"]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_the_penalty_is_grpo_of_a_lower_reward(task):
     before = group(task, patches)
     after = experiment.penalise(before)
     rewards = [1.0, 0.25, 0.0, 0.0, 0.0]
-    spread = statistics.pstdev(rewards)
+    spread = statistics.stdev(rewards) + 1e-6  # as the other arms have it
     assert after.result.advantages == pytest.approx([(r - 0.25) / spread for r in rewards])
     assert after.result.advantages[1] == pytest.approx(0.0)
     assert before.result.sum_after == pytest.approx(before.result.sum_before)
@@ -73,12 +74,12 @@ def test_the_penalty_is_grpo_of_a_lower_reward(task):
 
 @pytest.mark.parametrize("accuracy", [0.5, 0.75, 1.0])
 def test_an_oracle_with_noise_is_right_as_often_as_it_says(task, accuracy):
-    """Pairs of a good and a bad one, under fresh labels each time: the good one comes first in that share."""
+    """Pairs of a good and a bad one, under the same labels in every group: the good one comes first in that share."""
 
     class Fake:
         def __init__(self, number):
-            self.task, self.passing = task, (f"a{number}", f"b{number}")
-            self.candidates = {name: type("C", (), {"patch": name[:1].encode()}) for name in self.passing}
+            self.task, self.seed, self.passing = task, number, ("a", "b")
+            self.candidates = {name: type("C", (), {"patch": name.encode()}) for name in self.passing}
 
     class Meter:
         def measure(self, task, patch):
@@ -86,8 +87,52 @@ def test_an_oracle_with_noise_is_right_as_often_as_it_says(task, accuracy):
 
     oracle = experiment.NoisyOracle(accuracy, Meter())
     scores = [oracle(Fake(number)) for number in range(2000)]
-    right = sum(score[f"a{n}"] > score[f"b{n}"] for n, score in enumerate(scores)) / len(scores)
+    right = sum(score["a"] > score["b"] for score in scores) / len(scores)
     assert right == pytest.approx(accuracy, abs=4 * 0.5 / 2000**0.5)
+
+
+def test_evaluations_come_at_the_end_and_as_often_as_wanted(tmp_path):
+    evaluated = []
+
+    class Counting(experiment.Run):
+        evaluate_every = 2
+        trainer = SimpleNamespace(step=0)
+        watcher = SimpleNamespace(numbers=dict)
+
+        def _write(self, kind, step, numbers):
+            pass
+
+        def _evaluate(self, when):
+            evaluated.append((when, self.trainer.step))
+
+    run = Counting(experiment.Settings(steps=5), "gagar", tmp_path, tmp_path)
+    for step in range(5):
+        run.trainer.step = step
+        run._log(step, {})
+    assert evaluated == [("after", 2), ("after", 4), ("after", 5)]
+
+
+def test_points_of_the_sweeps_that_are_arms_lead_to_their_numbers(tmp_path):
+    for arm in experiment.ARMS:
+        (tmp_path / arm / "seed0").mkdir(parents=True)
+        (tmp_path / arm / "seed0" / "metrics.jsonl").write_text(arm)
+    for _ in range(2):
+        experiment.link_points(tmp_path, 1)
+    for point, arm in experiment.SAME.items():
+        assert (tmp_path / "sweep" / point / "seed0" / "metrics.jsonl").read_text() == arm
+
+
+def test_a_folder_of_other_settings_is_refused_and_a_run_that_breaks_ends_no_other(tmp_path):
+    s = experiment.Settings()
+    experiment.check_folder(tmp_path, replace(s, steps=2))
+    experiment.check_folder(tmp_path, replace(s, steps=2, out="elsewhere"))
+    with pytest.raises(SystemExit, match="has runs with steps=2, not 60"):
+        experiment.check_folder(tmp_path, s)
+    (tmp_path / "file").write_text("")
+    broken = experiment.Run(s, "gagar", tmp_path / "file" / "seed0", tmp_path / "start")
+    well, said = experiment.call(broken)
+    assert not well
+    assert "seed0 failed: NotADirectoryError" in said
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import train_torch as trainer  # noqa: E402
 
 from gagar_env import load_task, register_tasks  # noqa: E402
 from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport, Turn  # noqa: E402
+from gagar_env.errors import GagarError  # noqa: E402
 from gagar_env.group import grade_group  # noqa: E402
 from gagar_env.trajectory import SampledTokens, TokenRecorder  # noqa: E402
 from gagar_env.wrappers.batches import GroupBatch  # noqa: E402
@@ -159,10 +160,58 @@ def test_a_step_makes_what_passed_more_likely_and_the_loss_is_the_plain_one():
     assert gain().item() > before
 
 
+def test_dropout_changes_no_probability_in_learning():
+    model, tokenizer = tiny(seed=3)
+    for block in model.blocks:
+        block["mlp"].append(torch.nn.Dropout(0.5))
+    register_tasks(SMALL)
+    s = replace(SETTINGS, tasks="pager-last-page", groups=1, group_size=2)
+    group = group_of(model, tokenizer, s, [True, False, True])
+    learner = trainer.Trainer(s, model.train(), tokenizer)
+    learner.env.close()
+    numbers = learner.learn([group])
+    assert numbers["clipped"] == 0
+    assert numbers["kl"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_start_of_other_settings_is_not_taken(tmp_path):
+    model, tokenizer = tiny()
+    made_with = {name: getattr(SETTINGS, name) for name in trainer.OF_THE_START}
+    kept = {"model": model.state_dict(), "words": tokenizer.words, "made_with": made_with}
+    trainer.write_whole(kept, tmp_path / "start.pt")
+    again, words = trainer.starting_policy(replace(SETTINGS, seed=4, steps=1), None, tmp_path)
+    assert words.words == tokenizer.words
+    assert all(torch.equal(one, other) for one, other in zip(again.parameters(), model.parameters(), strict=True))
+    with pytest.raises(GagarError, match=r"start.pt was made with demos=480, not 96: give another --out"):
+        trainer.starting_policy(replace(SETTINGS, demos=96), None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--context", "64"], "context 64 must be more than max_new_tokens, 96"),
+        (["--strength", "1"], "strength must be in [0, 1)"),
+        (["--mean", "turn"], "invalid choice: 'turn'"),
+        (["--tasks", "pager-last"], "pager-last-page"),
+        (["--grader", "ruler"], "ruler"),
+        (["--demos", "0"], "a model from scratch needs demonstrations"),
+    ],
+)
+def test_wrong_settings_are_told_before_anything_runs(arguments, message, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["train_torch.py", "--out", str(tmp_path), *arguments])
+    with pytest.raises(SystemExit) as ended:
+        trainer.main()
+    said = capsys.readouterr().err + str(ended.value.code)
+    assert message in said
+    assert "Traceback" not in said
+
+
 def test_numbers_of_a_run_go_on_where_it_stopped(tmp_path):
     log = trainer.Log(tmp_path, 0)
     for step in range(4):
         log(step, {"pass_rate": 0.5, "patch/lines": float("nan")})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "pa')  # killed as it wrote
     trainer.Log(tmp_path, 2)(2, {"pass_rate": 1.0})
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(row["step"], row["pass_rate"]) for row in rows] == [(0, 0.5), (1, 0.5), (2, 1.0)]

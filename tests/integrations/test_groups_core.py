@@ -1,11 +1,14 @@
 """A learner's own records of a group -> a number for each: the core that every adapter shares."""
 
 import asyncio
+import threading
+from types import SimpleNamespace
 
 import pytest
 
 from gagar_env.agents.graders import RuleGrader
 from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport, Turn
+from gagar_env.integrations import verl
 from gagar_env.integrations.groups import LOST, Attempt, GroupGrader, Meeting
 from gagar_env.tasks.registry import load_task
 
@@ -96,6 +99,40 @@ def test_a_base_tree_that_cannot_be_made_leaves_plain_advantages(caplog):
     assert "keeps its plain advantages" in caplog.text
 
 
+def test_what_on_group_raises_costs_no_number(caplog):
+    def full(result, episodes):
+        raise OSError("disk full")
+
+    members = GroupGrader(episode, base="dr_grpo", on_group=full).grade(["p", "f"], "g")
+    assert [m.advantage for m in members] == [0.5, -0.5]
+    assert "disk full" in caplog.text
+
+
+def test_a_group_whose_grading_is_late_is_counted_once():
+    asked, goes_on, seen, read = threading.Event(), threading.Event(), [], []
+
+    class Late(Breaks):
+        def grade(self, workspace):
+            asked.set()
+            goes_on.wait(30)
+            return super().grade(workspace)
+
+    def reads(record):
+        read.append(record)
+        return episode(record)
+
+    groups = GroupGrader(reads, Late(), base="dr_grpo", on_group=lambda r, e: seen.append(r))
+    grading = threading.Thread(target=groups.grade, args=(["p", "pp", "f", "f"], "g"))
+    grading.start()
+    assert asked.wait(30)
+    assert [m.advantage for m in groups.plain(["p", "pp", "f", "f"], "g")] == [0.5, 0.5, -0.5, -0.5]
+    goes_on.set()
+    grading.join(30)
+    assert (len(seen), groups.metrics.groups) == (1, 1)
+    assert len(read) == 4  # nothing is verified twice
+    assert (groups._at_work, groups._given_up) == ({}, set())
+
+
 def test_faults_of_the_caller_are_said_at_once():
     with pytest.raises(ValueError, match="preserve='episode' only, not with 'token'"):
         GroupGrader(episode, preserve="token")
@@ -135,6 +172,21 @@ def test_a_meeting_gives_one_that_is_alone_its_outcome_and_one_that_has_nothing_
     assert (first.advantage, nothing, third.advantage) == (0.5, LOST, -0.5)
     assert isinstance(error, RuntimeError)
     assert meeting.rendezvous.waiting == 0
+
+
+def test_who_is_late_leaves_the_others_their_group():
+    @verl.grouped(lambda rollout: episode(rollout.fields["record"]), base="dr_grpo", deadline_s=0.3)
+    class Loop:
+        async def run(self, sampling_params, *, record, **fields):
+            await asyncio.sleep(0.6 if record == "late" else 0.0)
+            return SimpleNamespace(reward_score=None, extra_fields={})
+
+    async def main(*records):
+        return await asyncio.gather(*[Loop().run({}, uid="u", record=r) for r in records], return_exceptions=True)
+
+    first, late, third = asyncio.run(main("p", "late", "f"))
+    assert (first.reward_score, late, third.reward_score) == (0.5, [], -0.5)  # an error would fail the whole prompt
+    assert [str(e)[:41] for e in asyncio.run(main("late", "late"))] == ["no session of this prompt has a result; t"] * 2
 
 
 @pytest.mark.slow

@@ -178,6 +178,11 @@ def test_words_of_a_command_line_and_namespaces():
     with pytest.raises(PassthroughError, match="multi_objective_aggregation='normalize_then_sum'") as caught:
         check_passthrough(words)
     assert caught.value.settings == ("multi_objective_aggregation",)
+    with pytest.raises(PassthroughError, match=r"reward_weights=\(1.0, 0.5\) scales"):
+        check_passthrough(["--reward-weights", "1.0", "0.5", "train.py", "--scale-rewards", "none"], "trl")
+    openrlhf = ["--algo.advantage.estimator", "dr_grpo", "--algo.kl.init_coef", "0", "--reward.clip_range", "-10", "10"]
+    check_passthrough(openrlhf)
+    check_passthrough(["--reward-weights", "1.0", "0.0", "train.py", "--scale-rewards", "none", "train.py"], "trl")
     words[3] = "++multi_objective_aggregation=sum_then_normalize"
     check_passthrough([*words, "--no-mask-truncated-completions"])
     with pytest.raises(PassthroughError, match="mask_truncated_completions=True"):

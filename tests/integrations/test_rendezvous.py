@@ -234,6 +234,33 @@ def test_tasks_that_start_together_join_without_knowing_how_many_they_are():
     assert meeting._joining == {}
 
 
+def test_members_that_do_not_start_together_are_told_of(caplog):
+    meeting = Rendezvous(Grading(), deadline_s=LONG)
+
+    async def one(record, start):
+        await asyncio.sleep(start)
+        with await meeting.join("g") as seat:
+            await asyncio.sleep(0.2 - start)
+            return seat.group_size, await seat.number_async(record)
+
+    async def main():
+        return await asyncio.gather(one(1, 0), one(2, 0), one(3, 0.1))
+
+    assert asyncio.run(main()) == [(2, 0), (2, 1), (1, 0)]
+    assert caplog.messages == ["members of group 'g' do not start together: they are compared apart"]
+
+
+def test_one_thread_watches_all_deadlines():
+    meeting = Rendezvous(Grading(), deadline_s=0.5)
+    before = threading.active_count()
+    seats = [meeting.seat(number, 2) for number in range(50)]
+    assert threading.active_count() - before <= 1
+    assert seats[0].number(1) == 0  # at the deadline: the other never came
+    while meeting._watched:
+        threading.Event().wait(0.01)
+    assert meeting.waiting == 0
+
+
 def test_a_task_that_is_cancelled_while_it_joins_is_not_waited_for():
     meeting = Rendezvous(Grading(), deadline_s=LONG)
 
@@ -269,4 +296,4 @@ def test_nothing_of_a_group_is_kept():
             break
         threading.Event().wait(0.01)
     assert gone() is None
-    assert (meeting._filling, meeting._at_work, meeting._owed) == ({}, set(), {})
+    assert (meeting._filling, meeting._at_work, meeting._names, meeting._owed) == ({}, {}, {}, {})

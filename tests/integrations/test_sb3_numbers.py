@@ -158,21 +158,38 @@ def test_members_that_run_on_are_cut(tiny_task, spied):
     assert spy.results[3, 0][1].status == "cut"
 
 
-def test_a_round_that_was_left_is_not_trained_on(tiny_task):
+def test_a_round_that_was_left_is_given_up(tiny_task):
     env = game(tiny_task)
     spy = Spy()
-    model = learner(A2C, env, rounds=2)
+    model = learner(A2C, env)
 
     class Stop(GroupCallback):
         def _on_step(self):
             return super()._on_step() and self.n_calls % 2 == 1
 
     model.learn(1000, callback=Stop())  # leaves the first round after two of its three steps
-    model.learn(2 * HORIZON * env.num_envs, callback=spy, reset_num_timesteps=False)
+    model.learn(HORIZON * env.num_envs, callback=spy, reset_num_timesteps=False)
+    env.close()
+    assert {number for _, number, _ in spy.seen} == {1}
+    assert spy.seen.keys() == expected(spy.results).keys()
+    assert spy.counts.straddled == 0
+
+
+def test_rounds_that_are_not_whole_are_not_trained_on(tiny_task):
+    env = game(tiny_task)
+    model = learner(A2C, env, rounds=2)
+
+    class Shifted(Spy):
+        def _on_training_start(self):
+            super()._on_training_start()
+            self.training_env.step(np.zeros(env.num_envs))  # of the first round, behind the learner's back
+
+    spy = Shifted()
+    model.learn(2 * HORIZON * env.num_envs, callback=spy)
     env.close()
     assert {number for _, number, _ in spy.seen} == {1}
     assert spy.seen.keys() <= expected(spy.results).keys()
-    assert spy.counts.straddled == HORIZON * env.num_envs  # one step of the first round, two of the third
+    assert spy.counts.straddled == HORIZON * env.num_envs  # two steps of the first round, one of the third
 
 
 @pytest.mark.parametrize("kind", [A2C, PPO])

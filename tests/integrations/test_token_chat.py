@@ -67,6 +67,16 @@ def test_templates_that_cannot_be_used_are_refused():
         ChatFrame(tokenizer)
 
 
+def test_a_template_that_leaves_out_system_messages_shows_them_to_the_user():
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = (
+        "{% for m in messages %}{% if m['role'] != 'system' %}{{ m['role'] }}:{{ m['content'] }};{% endif %}"
+        "{% endfor %}"
+    )
+    ids = ChatFrame(tokenizer).first("Be brief.", "The tests fail.")
+    assert tokenizer.decode(ids) == "user:Be brief.\n\nThe tests fail.;"
+
+
 def policy(answers, **settings):
     tokenizer = tiny_tokenizer()
     chat = ChatFrame(tokenizer)

@@ -109,6 +109,14 @@ def test_episodes_that_do_not_belong_to_the_result():
         padded([graded([episode("x", [([], [61], [-1.0])]), episode("y", TWO, passed=False)])])
 
 
+def test_one_group_alone_and_a_group_without_its_episodes():
+    result, members = pair()
+    assert len(episode_tensors(result)) == len(members)
+    for given in ([result], (result, members)):  # the second lacks the list around it
+        with pytest.raises(TypeError, match="a group needs its episodes: give a list"):
+            padded(given)
+
+
 def test_a_sum_over_tokens_needs_the_tokens_that_are_trained():
     good = pair(preserve="token", tokens=[4, 2])
     assert padded([good]).episode_tokens.tolist() == [4, 2]

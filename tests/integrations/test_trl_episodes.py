@@ -279,6 +279,8 @@ def test_settings_are_looked_at_before_anything_runs(tiny_task):
         gagar_rollout(config(scale_rewards="group"))
     with pytest.raises(ValueError, match="preserve='token' keeps a sum over tokens"):
         gagar_rollout(config(), grading={"preserve": "token"})
+    with pytest.raises(ValueError, match=r"max_new_tokens=3000 tokens.*only max_completion_length=2000"):
+        gagar_rollout(config(), max_new_tokens=3000)
     with pytest.raises(ValueError, match="strength must be in"):
         gagar_rollout(config(), grading={"strength": 2.0})
     with pytest.raises(ValueError, match="no-such"):

@@ -170,8 +170,16 @@ def test_b_says_what_is_missing():
             del found["gagar_token_advantages"]
             return found
 
+    class Short(Rollout):
+        def __call__(self, prompts, trainer):
+            found = super().__call__(prompts, trainer)
+            found["gagar_token_advantages"][2].pop()
+            return found
+
     with pytest.raises(ValueError, match="16 of 16 rows have no 'gagar_token_advantages'"):
         train(GagarGRPOTrainer, config(), Bare())
+    with pytest.raises(ValueError, match=r"row 2 has \d+ token advantages for \d+ completion tokens"):
+        train(GagarGRPOTrainer, config(), Short())
 
 
 def test_b_is_refused_before_a_model_is_loaded():

@@ -91,7 +91,10 @@ def test_an_episode_without_a_sampled_token_has_no_result():
 def test_numbers_for_the_log():
     made = [graded([episode("a", ONE), episode("b", TWO, False), episode("c", ONE, None)])]
     made.append(graded([episode("d", ONE, group="h"), episode("e", ONE, group="h")]))
+    sql = b"diff --git a/q b/q\n--- a/q\n+++ b/q\n@@ -1,2 +1 @@\n--- a comment\n-select 1\n+++ 1\n"
+    made[1] = made[1][0], [member.model_copy(update={"patch": sql}) for member in made[1][1]]
     numbers = numbers_of(made)
+    assert numbers["gagar/patch_lines"] == 1.5  # 3 each of two, none of the others
     assert numbers["gagar/pass_rate"] == 0.75
     assert (numbers["gagar/kept_groups"], numbers["gagar/all_passed_groups"]) == (1, 1)
     assert (numbers["gagar/invalid_episodes"], numbers["gagar/turns"], numbers["gagar/tokens"]) == (1, 1.25, 2.25)
