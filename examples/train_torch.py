@@ -7,9 +7,9 @@ One file, top to bottom: settings, tokenizer and model, sampling, demonstrations
     python examples/train_torch.py --resume                                     goes on where `--out` stopped
 
 A small transformer knows nothing, so it is fine-tuned first on demonstrations: episodes that work on six small tasks in
-clean, sloppy and wrong ways. Then each step plays groups, lets the grader rank what
-passed, and takes one gradient step of the clipped objective on the redistributed advantages. CPU and CUDA take the
-same flags; on CUDA the model runs in bfloat16. Needs gagar-env[torch]; tensorboard is used where it is installed.
+clean, sloppy and wrong ways. Then each step plays groups, lets the grader rank what passed, and takes one gradient step
+of the clipped objective on the redistributed advantages. CPU and CUDA take the same flags; on CUDA the model runs in
+bfloat16. Needs gagar-env[torch]; tensorboard is used where it is installed.
 """
 
 import argparse
@@ -75,7 +75,7 @@ class Settings:
     base: Literal["grpo", "dr_grpo", "rloo"] = "grpo"
     scheme: Literal["linear", "geometric", "tiers"] = "linear"
     strength: float = 0.75
-    preserve: Literal["episode", "token"] = "episode"
+    preserve: Literal["episode", "token"] = "token"  # as `mean`: the sum that is kept is the one that the loss sees
     # objective
     lr: float = 3e-4
     epochs: int = 1  # passes over the groups of a step

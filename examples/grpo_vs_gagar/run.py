@@ -289,7 +289,7 @@ def main() -> None:
     s = Settings(model=given.model, device=given.device, sandbox=given.sandbox, steps=given.steps, groups=4)
     s = replace(s, lr=5e-4)
     if given.model != "tiny":
-        s = replace(s, demo_epochs=1, demo_lr=1e-4, lr=4e-6, preserve="token")
+        s = replace(s, demo_epochs=1, demo_lr=1e-4, lr=4e-6)
     if given.smoke:
         s = replace(s, steps=2, demos=96, demo_epochs=20, groups=2, group_size=4, save_every=2)
         s.tasks = "pager-last-page"
