@@ -723,7 +723,6 @@ def starting_policy(s: Settings, demonstrator: Policy, folder: Path, say: Callab
 
 def main() -> None:
     """Run it."""
-    logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for field in fields(Settings):
         choices = get_args(get_type_hints(Settings)[field.name]) or None
@@ -765,4 +764,5 @@ def train(s: Settings, *, resume: bool) -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     main()

@@ -272,7 +272,6 @@ def prepare(s: Settings, out: Path) -> None:
 
 def main() -> None:
     """Run it."""
-    logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="runs/grpo_vs_gagar", help="folder; with --smoke, another by default")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
@@ -367,4 +366,5 @@ def call(run: Run) -> tuple[bool, str]:
 
 
 if __name__ == "__main__":
+    logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     main()

@@ -248,7 +248,6 @@ def share(s: Settings, start: Path, count: int) -> dict[str, float]:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Run it."""
-    logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for field in fields(Settings):
         default = getattr(DEFAULTS, field.name)
@@ -285,4 +284,5 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("gagar_env").setLevel(logging.ERROR)  # groups without a signal are counted, not told
     main()
