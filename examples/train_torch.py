@@ -508,9 +508,8 @@ class Trainer:
         for _ in range(s.epochs):
             for part in parts:
                 batch = padded([groups[i] for i in part], device=device)
-                weights = batch.weights(s.mean)
-                for number, rows in enumerate(batch.split(s.rows)):
-                    here = weights[number * s.rows : number * s.rows + len(rows), : rows.input_ids.shape[1]]
+                for rows in batch.split(s.rows):
+                    here = rows.weights(s.mean)  # a part's weights are those of the whole batch
                     arguments = rows.input_ids, rows.attention_mask, rows.loss_mask, s.temperature
                     new, entropy = forward(self.model, *arguments, entropy_grad=s.entropy != 0)
                     with torch.no_grad():
