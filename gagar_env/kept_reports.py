@@ -14,7 +14,7 @@ class KeptReports:
 
     Two that ask for the same at the same time are both judged: nobody waits for another's run.
 
-    Args:
+    Attributes:
         size: How many are kept; 0 keeps none.
 
     Raises:
@@ -24,7 +24,7 @@ class KeptReports:
     def __init__(self, size: int) -> None:
         if size < 0:
             raise ValueError(f"remember must be 0 or more, got {size}")
-        self._size = size
+        self.size = size
         self._kept: OrderedDict[Hashable, TestReport] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -35,9 +35,9 @@ class KeptReports:
                 self._kept.move_to_end(key)
                 return known
         report = judge()
-        if self._size and report.valid and not report.timed_out:
+        if self.size and report.valid and not report.timed_out:
             with self._lock:
                 self._kept[key] = report
-                while len(self._kept) > self._size:
+                while len(self._kept) > self.size:
                     self._kept.popitem(last=False)
         return report

@@ -138,7 +138,7 @@ class Verifier:
         size = len(patch) if isinstance(patch, bytes) else sum(len(s.data) for s in patch.values() if s)
         if size > task.limits.patch_bytes:
             raise PatchError(f"{size} bytes, the limit is {task.limits.patch_bytes}")
-        if observe or not isinstance(patch, bytes):
+        if observe or not self._reports.size or not isinstance(patch, bytes):
             return self._judged(ready, patch)
         return self._reports.get((_key(ready), patch), partial(self._judged, ready, patch))
 

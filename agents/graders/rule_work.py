@@ -169,15 +169,20 @@ def windows(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield start, "\n".join(block)
 
 
-def changed_lines(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Number of lines added and removed."""
+def differing(old: Sequence[str], new: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Both without what they have in common at their beginning and at their end."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
     end = 0
     while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
         end += 1
-    a, b = old[start : len(old) - end], new[start : len(new) - end]
+    return old[start : len(old) - end], new[start : len(new) - end]
+
+
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Number of lines added and removed."""
+    a, b = differing(old, new)
     if len(a) + len(b) > _LONG_DIFF:
         return (Counter(b) - Counter(a)).total(), (Counter(a) - Counter(b)).total()
     same = sum(block.size for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks())

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from gagar_env.agents.graders.rule_sources import kind_of
+from gagar_env.agents.graders.rule_work import differing
 from gagar_env.changes import Changes, FileState
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -59,13 +60,7 @@ def _edits(old: tuple[str, ...], new: tuple[str, ...]) -> int:
         return 0
     if max(len(old), len(new)) > _MAX_TOKENS:
         return len(old) + len(new)
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    a, b = old[start : len(old) - end], new[start : len(new) - end]
+    a, b = differing(old, new)
     if not a or not b:
         return len(a) + len(b)
     places: dict[str, int] = {}

@@ -160,16 +160,22 @@ def report_of(
     wanted = check_k(k)
     known = None if tasks is None else {t.id: t for t in (t if isinstance(t, Task) else load_task(t) for t in tasks)}
     found: dict[str, Task | None] = dict(known or {})
+    digests = {task_id: digest_of(task) for task_id, task in (known or {}).items()}  # reads files: once for each task
     rows: dict[str, list[EpisodeRow]] = {task_id: [] for task_id in found}
     for each in episodes:
         if each.task_id not in rows:
             if known is not None:
                 raise ValueError(f"an episode is of task {each.task_id!r}, which is none of `tasks`")
-            found[each.task_id] = _registered(each.task_id)
+            if (task := _registered(each.task_id)) is not None:
+                digests[each.task_id] = digest_of(task)
+            found[each.task_id] = task
             rows[each.task_id] = []
         own = rows[each.task_id]
-        own.append(row_of(each, found[each.task_id], sample=len(own)) if isinstance(each, Episode) else each)
-    digests = {task_id: digest_of(task) for task_id, task in found.items() if task is not None}
+        if isinstance(each, Episode):
+            digest = digests.get(each.task_id, "")
+            own.append(row_of(each, found[each.task_id], sample=len(own), digest=digest))
+        else:
+            own.append(each)
     current = {
         task_id: [row for row in own if not row.digest or row.digest == digests.get(task_id, own[-1].digest)]
         for task_id, own in rows.items()

@@ -66,7 +66,9 @@ class EpisodeRow(BaseModel):
         return None if self.added is None or self.removed is None else self.added + self.removed
 
 
-def row_of(episode: Episode, task: Task | None = None, *, sample: int = 0, attempt: int = 0) -> EpisodeRow:
+def row_of(
+    episode: Episode, task: Task | None = None, *, sample: int = 0, attempt: int = 0, digest: str | None = None
+) -> EpisodeRow:
     """The row of an episode of any engine.
 
     Args:
@@ -74,6 +76,7 @@ def row_of(episode: Episode, task: Task | None = None, *, sample: int = 0, attem
         task: Its task, for the scope; without it that is not known.
         sample: Number of the episode among those of its task.
         attempt: How often it had been tried before.
+        digest: Of the task; by default it is worked out, which reads the task's files.
     """
     files = _files(episode.patch)
     source = [file for file in files or () if kind_of(file.path) == "source"]
@@ -85,7 +88,7 @@ def row_of(episode: Episode, task: Task | None = None, *, sample: int = 0, attem
     reason = episode.error or (episode.report.reason if episode.report is not None else "was not verified")
     return EpisodeRow(
         task_id=episode.task_id,
-        digest="" if task is None else digest_of(task),
+        digest=(digest_of(task) if task is not None else "") if digest is None else digest,
         sample=sample,
         attempt=attempt,
         episode_id=episode.id,

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from gagar_env.episode import Episode
 from gagar_env.errors import MissingDependencyError
 from gagar_env.grading import Grader
+from gagar_env.integrations._estimator import reward_is_advantage
 from gagar_env.integrations.groups import Attempt, GroupGrader, Member
 
 
@@ -102,10 +103,7 @@ def register_estimator(name: str = "gagar") -> None:
             f"the estimator is registered in skyrl, which cannot be imported: {error}"
         ) from error
 
-    @register_advantage_estimator(name)  # type: ignore[untyped-decorator]
-    def reward_is_advantage(token_level_rewards: Any, response_mask: Any, **_: Any) -> tuple[Any, Any]:
-        advantages = token_level_rewards.sum(dim=-1, keepdim=True) * response_mask
-        return advantages, advantages
+    register_advantage_estimator(name)(reward_is_advantage)
 
 
 def _rollouts(batch: Any, output: Any) -> list[Rollout]:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, MissingDependencyError
 from gagar_env.grading import Grader
+from gagar_env.integrations._estimator import reward_is_advantage
 from gagar_env.integrations.groups import Attempt, GroupGrader, Meeting, Member
 
 Loop = TypeVar("Loop", bound=type)
@@ -94,10 +95,7 @@ def register_estimator(name: str = "gagar") -> None:
             f"the estimator is registered in verl, which cannot be imported: {error}"
         ) from error
 
-    @register_adv_est(name)  # type: ignore[untyped-decorator]
-    def reward_is_advantage(token_level_rewards: Any, response_mask: Any, **_: Any) -> tuple[Any, Any]:
-        advantages = token_level_rewards.sum(dim=-1, keepdim=True) * response_mask
-        return advantages, advantages
+    register_adv_est(name)(reward_is_advantage)
 
 
 def _rollout(output: Any, fields: dict[str, Any]) -> Rollout:
