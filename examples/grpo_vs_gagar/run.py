@@ -286,7 +286,7 @@ def main() -> None:
     given = parser.parse_args()
     out = Path(given.out + "-smoke" * (given.smoke and given.out == parser.get_default("out")))
     s = Settings(model=given.model, device=given.device, sandbox=given.sandbox, steps=given.steps, groups=4)
-    s = replace(s, lr=5e-4)
+    s = replace(s, lr=5e-4, demo_epochs=30)  # until the kinds of work succeed as often as their demonstrations
     if given.model != "tiny":
         s = replace(s, demo_epochs=1, demo_lr=1e-4, lr=4e-6)
     if given.smoke:
