@@ -27,7 +27,7 @@ def scope(work: Work) -> Amount:
     """
     total, found = 0.0, []
     for change in work.changes:
-        if change.path in work.concerns or (change.added and is_scratch(change.path)):
+        if change.path in work.concerns or _is_leftover(change, work):
             continue
         if change.kind == "source":
             weight = 0.25 if _supports(change, work) else 1.0
@@ -59,11 +59,11 @@ def size(work: Work) -> Amount:
 
 
 def leftovers(work: Work) -> Amount:
-    """Debug prints, breakpoints, reminders, code that was commented out, scratch files."""
+    """Debug prints, breakpoints, reminders, code that was commented out, scratch files and notes to oneself."""
     found: list[str] = []
     total = 0.0
     for change in work.changes:
-        if change.added and is_scratch(change.path):
+        if _is_leftover(change, work):
             total += 1.0
             found.append(f"scratch file {change.path}")
         elif change.kind != "doc":
@@ -71,6 +71,13 @@ def leftovers(work: Work) -> Amount:
                 total += weight
                 found.append(what)
     return Amount(total, tuple(found))
+
+
+def _is_leftover(change: Change, work: Work) -> bool:
+    """A new scratch file, unless the task concerns it or, for text, another changed file took it into use."""
+    if not change.added or not is_scratch(change.path) or change.path in work.concerns:
+        return False
+    return change.kind != "doc" or not _supports(change, work)
 
 
 def _left_in(change: Change) -> Iterator[tuple[str, float]]:

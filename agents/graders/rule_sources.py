@@ -29,6 +29,13 @@ _SCRATCH = re.compile(
     r"|\w+_(debug|backup|old|copy|repro|scratch)\.\w+)",
     re.IGNORECASE,
 )
+_KNOWN_PROSE = re.compile(
+    r"(readme|changelog|changes|news|history|release.?notes|whatsnew|licen[cs]e|copying|notice|contributing|authors"
+    r"|contributors|maintainers|credits|security|code.of.conduct|governance|support|install|upgrading|migrati(on|ng)"
+    r"|roadmap|requirements|constraints|cmakelists|robots|llms|agents|claude)\b.*",
+    re.IGNORECASE,
+)
+_NOTE = re.compile(r"(.*[-_.])?(notes?|todos?|findings)([-_.].*)?", re.IGNORECASE)
 _MAX_BYTES = 1_000_000
 _MAX_DEPTH = 200
 """Of a syntax tree: walks that call themselves, ours and other people's, take several calls for each level."""
@@ -48,11 +55,20 @@ def kind_of(path: str) -> str:
 
 
 def is_scratch(path: str) -> bool:
-    """Whether a new file of that name is left over from work: a backup, a trial, a lone test."""
+    """Whether a new file of that name is left over from work: a backup, a trial, a lone test, a note to oneself."""
     at_root = "/" not in path
     name = path.rpartition("/")[2]
     lone_test = at_root and re.fullmatch(r"test\w*\.py|\w+_test\.py", name) is not None
-    return lone_test or _SCRATCH.fullmatch(name) is not None
+    return lone_test or _SCRATCH.fullmatch(name) is not None or _is_note(path)
+
+
+def _is_note(path: str) -> bool:
+    """Prose that is no part of any documentation: at the root under no usual name, or named as a note elsewhere."""
+    place = PurePosixPath(path.lower())
+    if place.suffix not in _DOC_SUFFIXES or _KNOWN_PROSE.match(place.name):
+        return False
+    folders = set(place.parts[:-1])
+    return not folders or (not folders & (_DOC_FOLDERS | _TEST_FOLDERS) and _NOTE.fullmatch(place.name) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

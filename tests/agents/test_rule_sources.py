@@ -22,13 +22,32 @@ def test_kinds_of_files(path, kind):
 
 
 @pytest.mark.parametrize(
-    "path", ["a.py.orig", "debug.py", "debug_cache.py", "test_issue.py", "src/x.bak", "repro.py", "y~"]
+    "path",
+    [
+        *("a.py.orig", "debug.py", "debug_cache.py", "test_issue.py", "src/x.bak", "repro.py", "y~"),
+        *(
+            "notes.txt",
+            "todo.txt",
+            "FIX_SUMMARY.md",
+            "plan.rst",
+            "src/notes.md",
+            "src/fix-todo.txt",
+            "IMPLEMENTATION.md",
+        ),
+    ],
 )
 def test_scratch_files(path):
     assert is_scratch(path)
 
 
-@pytest.mark.parametrize("path", ["src/a.py", "tests/test_a.py", "src/checks.py", "src/template.py", "tryout/b.py"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/a.py", "tests/test_a.py", "src/checks.py", "src/template.py", "tryout/b.py"),
+        *("README.rst", "CHANGELOG.md", "requirements-dev.txt", "LICENSE.txt", "release-notes.md", "AGENTS.md"),
+        *("docs/notes.md", "src/template.txt", "tests/notes.txt", "changelog/12.note.md"),
+    ],
+)
 def test_files_that_are_no_scratch(path):
     assert not is_scratch(path)
 
