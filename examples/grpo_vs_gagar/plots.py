@@ -56,7 +56,7 @@ def _learning_curves(experiment: Experiment) -> Any:
             ("out_of_scope_lines", "lines out of scope"),
             ("regressions", "hidden regression tests passed"),
         ),
-        evals=all(len(run.evals) > 1 for runs in experiment.arms.values() for run in runs.values()),
+        evals=all(len(run.evals) > 3 for runs in experiment.arms.values() for run in runs.values()),
     )
 
 

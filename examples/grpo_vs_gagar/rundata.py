@@ -46,6 +46,11 @@ class Run:
         """At the start: the first evaluation, or without evaluations the mean of the first tenth of the steps."""
         return self._at(name, last=False)
 
+    def second_half(self, name: str) -> float | None:
+        """Mean over the second half of the training steps: many more episodes than an evaluation has."""
+        known = [value for value in self.column(name)[len(self.steps) // 2 :] if value is not None]
+        return math.fsum(known) / len(known) if known else None
+
     def growth(self, name: str) -> float | None:
         """End less start; None when there is only one evaluation or step."""
         if len(self.evals or self.steps) < 2:
