@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-image lint format benchmarks soak clean
+.PHONY: demo test test-image lint format docs benchmarks soak clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gagar demo
@@ -20,6 +20,10 @@ lint: $(VENV)/.installed-dev
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The site, in build/site. A link that leads nowhere, or a page that no menu names, is an error.
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 benchmarks: $(VENV)/.installed-dev
 	for script in $(filter-out benchmarks/soak.py, $(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done

@@ -32,6 +32,7 @@ from gagar_env.engine import engine, why_no_engine
 from gagar_env.envs.repo_edit import RepoEditEnv
 from gagar_env.provision import provision
 from gagar_env.sandbox import IMAGE_KINDS, choose_kind
+from gagar_env.sandbox._launch import let_idle_go
 from gagar_env.tasks.task import Environment, Image, Task
 
 KILL_EVERY = 10
@@ -139,6 +140,7 @@ def open_files() -> dict[str, str]:
 def counts(kind: str, room: Path) -> dict[str, int]:
     """What there is of everything that could leak."""
     gc.collect()
+    let_idle_go()  # what waits for the next sandbox is no leak
     return {
         "containers": len(containers()) if kind == "docker" else 0,
         "processes": sum(1 for _ in processes()),

@@ -553,14 +553,13 @@ class Trainer:
         """Train to the last step."""
         try:
             while self.step < self.s.steps:
-                started = time.monotonic()
                 groups, played, wrapper = self.rollouts()
                 acted = time.monotonic()
                 numbers = measures(played, wrapper)
                 if groups:
                     numbers |= self.learn(groups)
                 numbers["seconds/grading"] = wrapper.metrics.grading_s
-                numbers["seconds/rollout"] = acted - started - wrapper.metrics.grading_s
+                numbers["seconds/rollout"] = wrapper.metrics.rollout_s
                 numbers["seconds/learning"] = time.monotonic() - acted
                 log(self.step, numbers)
                 self.step += 1

@@ -44,9 +44,11 @@ class _Telling(Verifier):
 
     error: Exception | None = None
 
-    def _verify(self, task: Task, patch: bytes | Changes, *, observe: bool = False) -> TestReport:
+    def _verify(
+        self, task: Task, patch: bytes | Changes, *, changes: Changes | None = None, observe: bool = False
+    ) -> TestReport:
         try:
-            return super()._verify(task, patch, observe=observe)
+            return super()._verify(task, patch, changes=changes, observe=observe)
         except Exception as error:
             self.error = error
             raise

@@ -94,7 +94,7 @@ class TestReport(_Record):
         flags: What a reader should look at.
         ignored: Changed paths that verification replaced by the official ones.
         evidence: What the verdict rests on: the reporter's record, or what a script of the task printed, returned or
-            wrote, which is weaker.
+            wrote, which is weaker; `trusted` was handed in by a person and verified by nobody here.
         score: The reward that a script wrote, where that decides.
         attempts: How often it was tried; more than 1 only after infrastructure errors.
     """
@@ -109,7 +109,7 @@ class TestReport(_Record):
     timed_out: bool = False
     flags: tuple[Flag, ...] = ()
     ignored: tuple[str, ...] = ()
-    evidence: Literal["reporter", "text", "exit_code", "reward_file"] = "reporter"
+    evidence: Literal["reporter", "text", "exit_code", "reward_file", "trusted"] = "reporter"
     score: float | None = None
     output_tail: str = ""
     seconds: float = 0.0

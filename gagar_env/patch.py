@@ -18,6 +18,7 @@ from pathlib import Path
 from gagar_env.changes import Changes, FileState, check_path
 from gagar_env.errors import PatchError, PathEscapeError
 from gagar_env.gitcommand import make_git_dir, patch_git
+from gagar_env.plain_diff import plain_patch
 
 _DIFF = (
     *("diff-tree", "-r", "-p", "-U3", "--binary", "--full-index", "--no-color", "--no-ext-diff"),
@@ -87,6 +88,8 @@ def make_patch(tree: Path, changes: Changes) -> bytes:
     if not new:
         return b""
     old = {path: base_state(tree, path) for path in new}
+    if (plain := plain_patch(old, new)) is not None:
+        return plain
     commit = b"committer x <x> 0 +0000\ndata 0\n"
     stream = [b"feature done\ncommit refs/heads/old\n", commit, *_import_lines(old)]
     stream += [b"commit refs/heads/new\n", commit, b"from refs/heads/old\n", *_import_lines(new)]

@@ -5,6 +5,8 @@ task's own pytest (3.10 and newer): it imports nothing of this package.
 
     PYTHON -s -B reporter.py job.json
 
+A job that says `serve` makes it a warm server: see `reporter_server.py`, beside this file then.
+
 - The job holds the key of the signature. It is deleted before anything of the repository is imported.
 - What this file needs, pytest included, is imported before the work tree can be, so that a `json.py` or
   `pytest.py` in the repository takes nobody's place. Only where pytest itself, or something that it is
@@ -198,22 +200,9 @@ def make_plugin(pytest, name, watch):
     return Recorder()
 
 
-def load_pytest(folders, own, report):
-    """Import pytest from the environment and put the work tree's folders on the path; see the module's text.
-
-    `own` are the names that can be imported from the base tree. `report` is told which of them pytest needs.
-    """
-    before = set(sys.modules)
-    try:
-        import pytest
-    except ImportError:
-        pytest = None
-    installed = set()
-    for name in set(sys.modules) - before:
-        path = getattr(sys.modules[name], "__file__", None) or ""
-        if "site-packages" in path or "dist-packages" in path:
-            installed.add(name.partition(".")[0])
-    watch = pytest and runner_watch.Watch()
+def load_pytest(folders, own, report, early):
+    """Put the work tree's folders on the path; `report` is told which of its names, `own`, pytest needs."""
+    pytest, watch, before, installed = early
     sys.path[:0] = folders
     report["shared"] = sorted(installed.intersection(own))
     if pytest is None or installed.intersection(own):
@@ -227,13 +216,13 @@ def load_pytest(folders, own, report):
     return pytest, watch
 
 
-def run(job):
+def run(job, early):
     """Run the job's tests and return what is to be reported."""
     folders = [os.path.abspath(folder) for folder in job["pythonpath"]]
     has_xdist = "xdist" not in job["own"] and importlib.util.find_spec("xdist") is not None
     report = {"fault": "", "exit": UNUSABLE, "python": sys.version.split()[0], "tests": {}}
     try:
-        pytest, watch = load_pytest([os.getcwd()] + folders, job["own"], report)
+        pytest, watch = load_pytest([os.getcwd()] + folders, job["own"], report, early or runner_watch.import_pytest())
     except BaseException as error:
         report["fault"] = _text("pytest cannot be imported: %s: %s" % (type(error).__name__, error))
         return report
@@ -262,11 +251,24 @@ def run(job):
     return report
 
 
+def read_job():
+    """The job, in the file that this was started with."""
+    with open(sys.argv[1], "rb") as stream:
+        return json.loads(stream.read().decode("ascii"))
+
+
 def main():
     """Read the job, run it, write the report, end the process."""
+    job, early = read_job(), None
+    if "serve" in job:  # returns in a process of its own for each run
+        early, known = runner_watch.import_pytest(), set(sys.modules)
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        import reporter_server
+
+        del sys.path[0]
+        reporter_server.serve(early[0], known)
+        job = read_job()
     process = os.getpid()
-    with open(sys.argv[1], "rb") as stream:
-        job = json.loads(stream.read().decode("ascii"))
     os.unlink(sys.argv[1])
     place = job["report"]
     # HMAC by hand: objects and functions of C cannot be replaced in place, those of the modules hmac and json can
@@ -276,7 +278,7 @@ def main():
     getpid, leave, write = os.getpid, os._exit, os.write
     open_file, flags = os.open, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
 
-    report = run(job)
+    report = run(job, early)
     if getpid() != process:  # a child that a test forked came back to here
         leave(UNUSABLE)
     try:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gagar_env.changes import Changes
 from gagar_env.episode import Flag, Outcome, TestReport
-from gagar_env.errors import VerifyError
+from gagar_env.errors import SandboxError, VerifyError
 from gagar_env.evidence import Evidence, ReportRefusedError, distrust, read_evidence, unmet_ids
 from gagar_env.exact_map import differences
 from gagar_env.official import Official
 from gagar_env.provision import Provision
 from gagar_env.run_spec import one_line, run_spec, tail
 from gagar_env.sandbox import open_sandbox
-from gagar_env.sandbox.base import ExecResult
+from gagar_env.sandbox.base import ExecResult, Sandbox, SandboxSpec
+from gagar_env.sandbox.bwrap import BwrapSandbox, DeclinedError, ForkError
+from gagar_env.sandbox.stoppable import check_stopped, stoppable
 from gagar_env.tasks.task import Task
-
-_REPORTER = ("runner_watch.py", "reporter.py")
+from gagar_env.warm import REPORTER_FILES, Cold, Server, reporter_command, servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +50,26 @@ class ReporterTests:
 
     Args:
         sandbox: Kind of the fresh sandbox.
+        warm: Whether runs may be forks of a warm server, see `gagar_env.warm`.
     """
 
-    def __init__(self, sandbox: str) -> None:
+    def __init__(self, sandbox: str, *, warm: bool = True) -> None:
         self._sandbox = sandbox
+        self._warm = warm
 
     def run(self, ready: Provision, official: Official, content: Changes) -> ReporterRun:
         """One test run in a fresh sandbox, with `content` on top of the base tree."""
         task, key = ready.task, secrets.token_bytes(32)
         spec, imported = run_spec(ready)
-        sandbox = open_sandbox(self._sandbox, spec)
-        try:
+        with self._opened(spec, ready.environment.python) as (sandbox, server):
+            stoppable(sandbox)
             sandbox.write(content)
-            for name in _REPORTER:
-                reporter = sandbox.write_scratch(name, Path(__file__).with_name(name).read_bytes())
+            for name in REPORTER_FILES:
+                sandbox.write_scratch(name, Path(__file__).with_name(name).read_bytes())
             job = self._job(task, official, sandbox.scratch, key, imported)
-            place = sandbox.write_scratch("job.json", job)
-            command = shlex.join((ready.environment.python, "-s", "-B", reporter, place))
-            result = sandbox.run(f"exec {command}", timeout_s=task.tests.timeout_s)
+            sandbox.write_scratch("job.json", job)
+            result = self._run(sandbox, server, ready.environment.python, task.tests.timeout_s)
+            check_stopped()
             if result.timed_out:
                 return ReporterRun(result=result, evidence=None, refused="")
             if sandbox.read_scratch("job.json") == job:  # nobody but us knows its content
@@ -78,8 +81,40 @@ class ReporterTests:
                 return ReporterRun(result=result, evidence=None, refused=str(error))
             self._check(task, evidence, sandbox.workdir, official)
             return ReporterRun(result=result, evidence=evidence, refused=evidence.fault)
+
+    @contextlib.contextmanager
+    def _opened(self, spec: SandboxSpec, python: str) -> Iterator[tuple[Sandbox, Server | None]]:
+        """A fresh sandbox, and the server that a process in it may be forked from."""
+        server = servers.get(self._sandbox, spec, python) if self._warm else None
+        sandbox: Sandbox | None = None
+        try:
+            if server is not None:
+                try:
+                    sandbox = server.open(spec)
+                except SandboxError as error:
+                    servers.lost(server, str(error))
+            if sandbox is None:
+                yield (sandbox := open_sandbox(self._sandbox, spec)), None
+            else:
+                yield sandbox, server
         finally:
-            sandbox.close()
+            if sandbox is not None:
+                sandbox.close()
+            if server is not None:
+                server.release()
+
+    @staticmethod
+    def _run(sandbox: Sandbox, server: Server | None, python: str, timeout_s: float) -> ExecResult:
+        if server is not None and isinstance(sandbox, BwrapSandbox):
+            try:
+                result = sandbox.run_forked(server.fileno, timeout_s=timeout_s)
+                servers.note_warm(server)
+                return result
+            except DeclinedError as error:
+                servers.note(Cold.DECLINED, str(error))
+            except ForkError as error:
+                servers.lost(server, str(error))
+        return sandbox.run(f"exec {reporter_command(python, sandbox.scratch)}", timeout_s=timeout_s)
 
     @staticmethod
     def _job(task: Task, official: Official, scratch: str, key: bytes, imported: tuple[str, ...]) -> bytes:

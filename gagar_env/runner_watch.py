@@ -162,3 +162,18 @@ class Watch(object):
             file = getattr(module, "__file__", None) or ""
         if file and not file.startswith(self._installed):
             self.note(what, file)
+
+
+def import_pytest():
+    """Pytest from the environment (or None), a watch, what was imported before, and what is installed of its parts."""
+    before = set(sys.modules)
+    try:
+        import pytest
+    except ImportError:
+        pytest = None
+    installed = set()
+    for name in set(sys.modules) - before:
+        path = getattr(sys.modules[name], "__file__", None) or ""
+        if "site-packages" in path or "dist-packages" in path:
+            installed.add(name.partition(".")[0])
+    return pytest, pytest and Watch(), before, installed

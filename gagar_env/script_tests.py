@@ -33,6 +33,7 @@ from gagar_env.reward_file import JSON_NAME, MAX_BYTES, TEXT_NAME, NoRewardError
 from gagar_env.run_spec import one_line, run_spec, tail
 from gagar_env.sandbox import open_sandbox
 from gagar_env.sandbox.base import ExecResult, Sandbox, SandboxSpec
+from gagar_env.sandbox.stoppable import check_stopped, stoppable
 from gagar_env.script_output import Marks, NotStartedError, OutputRefusedError
 from gagar_env.swebench.children import ChildFailedError, ChildTimeoutError
 from gagar_env.swebench.parsers import Parsed, parse_log
@@ -106,6 +107,7 @@ class ScriptTests:
         script = marks.prepare(tests.script)
         sandbox = open_sandbox(self._sandbox, spec)
         try:
+            stoppable(sandbox)
             sandbox.write(content)
             if official.placed:
                 _place(sandbox, tests.place, official.placed)
@@ -115,6 +117,7 @@ class ScriptTests:
             result = sandbox.run(
                 marks.command(script, path), timeout_s=tests.timeout_s, max_output_bytes=MAX_OUTPUT_BYTES
             )
+            check_stopped()
             run = ScriptRun(result=result, exit_code=result.exit_code)
             if not result.timed_out:
                 run = self._read(tests, marks, result)

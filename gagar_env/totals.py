@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -47,28 +46,63 @@ class GradingTotals(BaseModel):
         return 0 < self.asked == self.fallbacks
 
 
+class GradingTally:
+    """Adds up the verdicts of groups one by one, and keeps none of them."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._usage = Usage()
+        self._confidence, self._tau = _Mean(), _Mean()
+
+    def add(self, result: GroupResult) -> None:
+        """Count one more group."""
+        verdict = result.verdict
+        self._counts["groups"] += 1
+        if verdict is not None:
+            self._usage += verdict.usage
+            self._counts["cached"] += verdict.cached
+        if not result.graded and not result.fallback:
+            return
+        self._counts["asked"] += 1
+        if result.fallback:
+            self._counts["fallbacks"] += 1
+            self._failures[str(verdict.failure if verdict is not None else "") or "other"] += 1
+        if result.graded and verdict is not None:
+            self._counts["ranked"] += verdict.outcome is VerdictOutcome.RANKED
+            self._counts["tied"] += verdict.outcome is VerdictOutcome.TIED
+            self._confidence.add(verdict.confidence)
+            tau = ranked_record(verdict.record).get("result", {}).get("length_tau")
+            if tau is not None:
+                self._tau.add(tau)
+
+    def totals(self) -> GradingTotals:
+        """What it has come to."""
+        names = ("groups", "asked", "ranked", "tied", "fallbacks", "cached")
+        return GradingTotals(
+            **{name: self._counts[name] for name in names},
+            failures=dict(self._failures),
+            usage=self._usage,
+            confidence=self._confidence.value(),
+            length_tau=self._tau.value(),
+        )
+
+
 def grading_totals(results: Iterable[GroupResult]) -> GradingTotals:
     """Add up the verdicts of many groups."""
-    groups = list(results)
-    asked = [r for r in groups if r.graded or r.fallback]
-    verdicts = [r.verdict for r in groups if r.verdict is not None]
-    used = [r.verdict for r in asked if r.graded and r.verdict is not None]
-    failed = [r.verdict.failure if r.verdict is not None else "" for r in asked if r.fallback]
-    usage = sum((v.usage for v in verdicts), Usage())
-    found = [ranked_record(v.record).get("result", {}).get("length_tau") for v in used]
-    return GradingTotals(
-        groups=len(groups),
-        asked=len(asked),
-        ranked=sum(v.outcome is VerdictOutcome.RANKED for v in used),
-        tied=sum(v.outcome is VerdictOutcome.TIED for v in used),
-        fallbacks=len(failed),
-        failures=dict(Counter(str(kind) or "other" for kind in failed)),
-        cached=sum(v.cached for v in verdicts),
-        usage=usage,
-        confidence=_mean([v.confidence for v in used]),
-        length_tau=_mean([tau for tau in found if tau is not None]),
-    )
+    tally = GradingTally()
+    for result in results:
+        tally.add(result)
+    return tally.totals()
 
 
-def _mean(values: list[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+class _Mean:
+    def __init__(self) -> None:
+        self._sum, self._count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        self._sum += value
+        self._count += 1
+
+    def value(self) -> float | None:
+        return self._sum / self._count if self._count else None

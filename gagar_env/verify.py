@@ -70,6 +70,8 @@ class Verifier:
         provision: Prepares a task; replaced where base trees or environments come from elsewhere.
         remember: How many reports are kept: equal work on an equal task then gets the report of the first of them.
             A result at a limit of time, or an error, is never kept.
+        warm: Whether pytest may be imported once for all runs of an environment, in a process that forks for each: see
+            `gagar_env.warm`. The reports are the same; `GAGAR_WARM=0` switches it off too.
     """
 
     def __init__(
@@ -80,10 +82,11 @@ class Verifier:
         flag_policy: FlagPolicy = "flag",
         provision: Callable[[Task], Provision] | None = None,
         remember: int = 0,
+        warm: bool = True,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
-        self._by_reporter: _Judge = ReporterTests(sandbox)
+        self._by_reporter: _Judge = ReporterTests(sandbox, warm=warm)
         self._by_script: _Judge = ScriptTests(sandbox)
         self._attempts = attempts
         self._flag_policy = check_flag_policy(flag_policy)
@@ -93,17 +96,18 @@ class Verifier:
         self._officials: dict[tuple[str, str, str], Official] = {}
         self._trusted: dict[tuple[str, str, str], list[Any]] = {}
 
-    def verify(self, task: Task, patch: bytes | Changes) -> TestReport:
+    def verify(self, task: Task, patch: bytes | Changes, *, changes: Changes | None = None) -> TestReport:
         """Judge one patch.
 
         Args:
             task: The task.
             patch: The work: a patch against the base tree, or the changes themselves.
+            changes: What the patch was made from, where the caller has it: the patch is not read again then.
 
         Returns:
             The report. Nothing that the agent or the infrastructure does wrong raises.
         """
-        return self._tried(task, partial(self._verify, task, patch))
+        return self._tried(task, partial(self._verify, task, patch, changes=changes))
 
     def observe(self, task: Task, patch: bytes | Changes) -> TestReport:
         """Run the tests of a task that does not say yet which must pass: every run that can be believed passes.
@@ -130,7 +134,9 @@ class Verifier:
         evidence = task.tests.evidence
         return report.model_copy(update={"attempts": attempt, "seconds": took, "evidence": evidence})
 
-    def _verify(self, task: Task, patch: bytes | Changes, *, observe: bool = False) -> TestReport:
+    def _verify(
+        self, task: Task, patch: bytes | Changes, *, changes: Changes | None = None, observe: bool = False
+    ) -> TestReport:
         observe = observe and task.tests.mode == "f2p_p2p" and bool(task.tests.files or task.tests.script)
         if not observe and (fault := task.tests.undecidable()):
             raise TaskError(f"{task.id}: {fault}")
@@ -138,9 +144,10 @@ class Verifier:
         size = len(patch) if isinstance(patch, bytes) else sum(len(s.data) for s in patch.values() if s)
         if size > task.limits.patch_bytes:
             raise PatchError(f"{size} bytes, the limit is {task.limits.patch_bytes}")
+        work = patch if changes is None else changes
         if observe or not self._reports.size or not isinstance(patch, bytes):
-            return self._judged(ready, patch)
-        return self._reports.get((_key(ready), patch), partial(self._judged, ready, patch))
+            return self._judged(ready, work)
+        return self._reports.get((_key(ready), patch), partial(self._judged, ready, work))
 
     def _judged(self, ready: Provision, patch: bytes | Changes) -> TestReport:
         task, tree = ready.task, ready.base.tree

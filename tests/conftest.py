@@ -85,8 +85,9 @@ def sandbox_kind(request) -> str:
 def pytest_collection_modifyitems(items):
     """Tell the report which tests need an engine, so that CI can see that some ran."""
     for item in items:
-        if item.get_closest_marker("docker"):
-            item.user_properties.append(("marker", "docker"))
+        for marker in ("docker", "ray", "browser"):
+            if item.get_closest_marker(marker):
+                item.user_properties.append(("marker", marker))
 
 
 @pytest.fixture(scope="session")

@@ -14,16 +14,21 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.envs.repo_edit import EPISODE_KEY
-from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport, Turn
+from gagar_env.episode import Episode
 from gagar_env.errors import GagarError
 from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_episode
 from gagar_env.grading import Grader
 from gagar_env.group import GroupResult, grade_group
-from gagar_env.rollout import GroupDriver, OnStep, Policy
+from gagar_env.group_checks import check_grading
+from gagar_env.group_engine import GroupEngine
+from gagar_env.jobs import FailedJob, GroupJob
+from gagar_env.rollout import OnStep, Policy
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
 from gagar_env.wrappers.batches import GroupBatch, GroupMetrics, OnGroup
-from gagar_env.wrappers.lockstep import WAIT, LockstepDriver, let_finished_step
+from gagar_env.wrappers.group_infos import add_results
+from gagar_env.wrappers.lockstep import WAIT, let_finished_step
+from gagar_env.wrappers.lockstep_engine import LockstepEngine
 
 if TYPE_CHECKING:
     _Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
@@ -55,11 +60,13 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
     Args:
         env: The vector environment.
         grader: Ranks the passing members; None leaves the plain group advantages.
-        rollout_deadline_s: For `collect`: seconds for the episodes of a group; what still runs then
+        rollout_deadline_s: For `collect`: seconds for the members of a group; what still acts then
             is cut, unverified.
         seed: Of schedule and grading.
         flag_policy: What a flag does to a recorded pass before it is graded: `flag`, `zero` or `mask`, for all or by
             kind. It comes after the environment's own and does not change its rewards.
+        grading_workers: For `collect` over a `GroupVectorEnv`: groups that are graded at one time, each in a
+            thread. With more than 1, the grader is called from several.
         grading: Further arguments of `grade_group`: `base`, `scheme`, `strength`, `preserve`,
             `deadline_s` (of the grader), ...
 
@@ -78,11 +85,13 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         rollout_deadline_s: float | None = None,
         seed: int = 0,
         flag_policy: FlagPolicy = "flag",
+        grading_workers: int = 1,
         **grading: Any,
     ) -> None:
         self._flag_policy = check_flag_policy(flag_policy)
         arguments = {"grader": grader, "rollout_deadline_s": rollout_deadline_s, "seed": seed, **grading}
-        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, flag_policy=flag_policy, **arguments)
+        arguments |= {"flag_policy": flag_policy, "grading_workers": grading_workers}
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **arguments)
         _Wrapper.__init__(self, env)
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.DISABLED:
@@ -90,10 +99,15 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                 f"groups need autoreset_mode DISABLED, got {getattr(mode, 'name', mode)}: "
                 "pass vector_kwargs={'autoreset_mode': AutoresetMode.DISABLED} to make_vec"
             )
-        _check_grading(seed, grading)
+        if seed < 0:
+            raise ValueError(f"seed must be 0 or more, got {seed}")
+        if grading_workers < 1:
+            raise ValueError(f"grading_workers must be 1 or more, got {grading_workers}")
+        check_grading({"seed": seed, **grading})
         self.metrics = GroupMetrics()
         self._grader = grader
         self._grading = grading
+        self._grading_workers = grading_workers
         self._rollout_deadline_s = rollout_deadline_s
         self._seed = seed
         self._graded = self._scheduled = 0
@@ -111,7 +125,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         for index in np.flatnonzero(infos["_group_id"]):
             self._group_ids[index] = str(infos["group_id"][index])
             self._records.pop(int(index), None)
-        return observations, self._add_results(infos, {})
+        return observations, add_results(infos, {}, self.env.num_envs)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Step the members that still work, and grade the groups that this completes."""
@@ -134,7 +148,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             result = self._grade(episodes, self._task_of(members[0]), self._graded)
             results |= {index: (result, place) for place, index in enumerate(members)}
             self._since = time.monotonic()
-        return observations, rewards, terminations, truncations, self._add_results(infos, results)
+        return observations, rewards, terminations, truncations, add_results(infos, results, self.env.num_envs)
 
     def collect(
         self,
@@ -150,11 +164,12 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         """Run groups until `n_groups` are kept, each handed out as soon as it is graded.
 
         A group that is dropped (all passed, all failed, too few valid) is replaced by the next of the
-        schedule, at most `max_attempts` groups in all. No more groups are at work than are still
-        missing. Over a `GroupVectorEnv`, its groups run at the same time and every member at its own
-        pace, also while the caller works on a batch; the order of the batches then is that of their
-        ends. Leaving the loop early cuts what still runs. The next call goes on in the schedule where
-        this one stopped: with other seeds, at the next task.
+        schedule, at most `max_attempts` groups in all. No more groups are at work, or in grading, than are
+        still missing. Over a `GroupVectorEnv`, its groups run at the same time and every member at its own
+        pace, also while the caller works on a batch; places of groups that ended are free for the next
+        ones while those are graded. The order of the batches then is that of their ends. Leaving the loop
+        early cuts what still runs. The next call goes on in the schedule where this one stopped: with
+        other seeds, at the next task.
 
         Args:
             policy: Who acts.
@@ -195,39 +210,31 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         on_step: OnStep | None,
         on_group: OnGroup | None,
     ) -> Iterator[GroupBatch]:
-        base = self.env.unwrapped
-        driver: GroupDriver | LockstepDriver
-        if isinstance(base, GroupVectorEnv):
-            driver = GroupDriver(base, policy, deadline_s=self._rollout_deadline_s, on_step=on_step)
-            free = list(range(base.num_groups))
-        else:
-            driver = LockstepDriver(self.env, policy, deadline_s=self._rollout_deadline_s)
-            free = [0]
-        at_work: dict[int, int] = {}
+        lockstep = not isinstance(self.env.unwrapped, GroupVectorEnv)
+        engine, most = self._engine(policy, on_step)
         held: list[GroupBatch] = []
         started = kept = 0
         try:
             while kept < n_groups:
-                while free and started < limit and kept + len(at_work) < n_groups:
-                    group, number = free.pop(0), self._scheduled
-                    driver.start(group, task=tasks[number % len(tasks)], seed=self._seed_of(number))
-                    at_work[group] = number
+                while started < limit and engine.outstanding < min(most, n_groups - kept):
+                    number = self._scheduled
+                    engine.add(GroupJob(number, tasks[number % len(tasks)], self._seed_of(number)))
                     self._scheduled += 1
                     started += 1
-                if not at_work:
+                if not engine.outstanding:
                     break
                 since = time.monotonic()
-                group, found = driver.wait()
-                self.metrics.rollout_s += time.monotonic() - since
-                number = at_work.pop(group)
-                free.append(group)
-                task, episodes = tasks[number % len(tasks)], tuple(judge_episode(e, self._flag_policy) for e in found)
-                result = self._grade(episodes, task, number)
-                seed = self._seed_of(number)
-                batch = GroupBatch(result=result, episodes=episodes, task=task, attempt=number, seed=seed)
+                done = engine.take()
+                if isinstance(done, FailedJob):
+                    raise done.error
+                batch = done.batch
+                waited = time.monotonic() - since
+                self.metrics.rollout_s += waited - done.grading_s if lockstep else waited
+                self.metrics.grading_s += done.grading_s
+                self.metrics.count(batch.result, batch.episodes)
                 if on_group is not None:
                     on_group(batch)
-                if not result.kept:
+                if not batch.result.kept:
                     continue
                 kept += 1
                 if on_exhausted == "skip":
@@ -235,7 +242,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                 else:
                     yield batch
         finally:
-            driver.stop()
+            engine.stop()
         if kept == n_groups:
             yield from held
             return
@@ -245,6 +252,20 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         logger.warning(line)
         if on_exhausted == "error":
             raise GagarError(f"{line}: give easier or harder tasks, or raise max_attempts")
+
+    def _engine(self, policy: Policy, on_step: OnStep | None) -> tuple[GroupEngine | LockstepEngine, int]:
+        """What runs groups, and how many it is given at most at one time."""
+        base = self.env.unwrapped
+        settings: Any = {
+            "deadline_s": self._rollout_deadline_s,
+            "flag_policy": self._flag_policy,
+            "grading": self._grading,
+        }
+        if not isinstance(base, GroupVectorEnv):
+            return LockstepEngine(self.env, policy, self._grader, **settings), 1
+        workers = self._grading_workers
+        engine = GroupEngine(base, policy, self._grader, gradings=workers, on_step=on_step, **settings)
+        return engine, base.num_groups + workers
 
     def _grade(self, episodes: tuple[Episode, ...], task: Task, number: int) -> GroupResult:
         started = time.monotonic()
@@ -264,37 +285,3 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             return base.tasks[index // base.group_size]
         task: Task = base.get_attr("task")[index]
         return task
-
-    def _add_results(self, infos: dict[str, Any], results: dict[int, tuple[GroupResult, int]]) -> dict[str, Any]:
-        number = self.env.num_envs
-        objects = np.full(number, None, dtype=object)
-        advantage = np.zeros(number, dtype=np.float64)
-        valid = np.zeros(number, dtype=np.bool_)
-        there = np.zeros(number, dtype=np.bool_)
-        for index, (result, place) in results.items():
-            objects[index], there[index] = result, True
-            valid[index] = result.mask[place]
-            if valid[index]:
-                advantage[index] = result.advantages[place]
-        return {
-            **infos,
-            "group_result": objects,
-            "_group_result": there,
-            "advantage": advantage,
-            "_advantage": there.copy(),
-            "advantage_valid": valid,
-            "_advantage_valid": there.copy(),
-        }
-
-
-def _check_grading(seed: int, grading: dict[str, Any]) -> None:
-    """Find bad settings now, and not when the first group has been run."""
-    if seed < 0:
-        raise ValueError(f"seed must be 0 or more, got {seed}")
-    common: Any = {"group_id": "check", "task_id": "check", "status": EpisodeStatus.SUBMITTED}
-    turn = Turn(action="", observation="", completion_tokens=1)  # whether an actor counts tokens, only its turns show
-    pair = [
-        Episode(id=outcome.value, report=TestReport(outcome=outcome), turns=(turn,), **common)
-        for outcome in (Outcome.PASSED, Outcome.FAILED)
-    ]
-    grade_group(pair, None, seed=seed, **grading)

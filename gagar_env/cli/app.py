@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from gagar_env.cli.caches import cache_app
 from gagar_env.cli.evalcommand import evaluation
+from gagar_env.cli.gradecommand import grade
 from gagar_env.cli.options import (
     AsJson,
     BudgetTokens,
@@ -35,7 +37,8 @@ from gagar_env.cli.options import (
     TaskFile,
     Temperature,
 )
-from gagar_env.cli.subcommands import grader_app, images_app, tasks_app
+from gagar_env.cli.subcommands import grader_app, images_app, runs_app, tasks_app
+from gagar_env.cli.viewing import view
 from gagar_env.errors import GagarError
 
 DEMO_TASK = "cron-month-end"
@@ -68,6 +71,7 @@ app.add_typer(tasks_app, name="tasks")
 app.add_typer(grader_app, name="grader")
 app.add_typer(images_app, name="images")
 app.add_typer(cache_app, name="cache")
+app.add_typer(runs_app, name="runs")
 
 
 @app.command()
@@ -87,6 +91,7 @@ def demo(
 
 @app.command()
 def run(
+    context: typer.Context,
     groups: Annotated[int | None, typer.Option(min=1, help="How many groups; default one for each task.")] = None,
     group_size: GroupSize = 8,
     seed: Seed = 0,
@@ -123,57 +128,54 @@ def run(
     curriculum: Annotated[
         bool, typer.Option("--curriculum", help="Favour tasks whose groups are mixed, by measured pass rate.")
     ] = False,
+    parallel: Annotated[
+        int | None, typer.Option(min=1, help="Groups that act at one time; default 2, or 1 with --curriculum.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write episodes and groups into this folder.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with a run of --out that was stopped. It knows its other options.")
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(help="tensorboard, wandb, trackio, jsonl, by commas, or none; default tensorboard with --out."),
+    ] = None,
+    prometheus: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve numbers for Prometheus on this port; 0 picks one."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run many groups, grade them, and write them down with --out."""
-    from gagar_env.cli import models, runs, tasklists
+    options = {name: value for name, value in locals().items() if name != "context"}
+    from gagar_env.cli import models, resuming, runs, tasklists
 
+    folder = None
+    if resume is not None:
+        folder, options = resuming.go_on(context, options)
     broken: list[tuple[str, str]] = []
     chosen = tasklists.select(
-        tasks or [], task_file, repo, skip=skip, on_broken=lambda task_id, why: broken.append((task_id, why))
+        options["tasks"] or [],
+        options["task_file"],
+        options["repo"],
+        skip=options["skip"],
+        on_broken=lambda task_id, why: broken.append((task_id, why)),
     )
-    whole = runs.run(
-        runs.Settings(
-            groups=groups,
-            group_size=group_size,
-            seed=seed,
-            actors=models.Actors(
-                policy=policy,
-                replay=replay,
-                model=model,
-                model_url=model_url,
-                temperature=temperature,
-                no_seed=no_seed,
-                context_tokens=context_tokens,
-                native_tools=native_tools,
-                grader=grader,
-                grader_model=grader_model,
-                grader_url=grader_url,
-                grader_output=grader_output,
-                grader_fallback=grader_fallback,
-                grader_sessions=grader_sessions,
-                grader_temperature=grader_temperature,
-                grader_no_seed=grader_no_seed,
-                grader_orders=grader_orders,
-                grader_rubric=grader_rubric,
-                budget_tokens=budget_tokens,
-                budget_usd=budget_usd,
-            ),
-            sandbox=sandbox,
-            flags=flags,
-            curriculum=curriculum,
-            out=out,
-        ),
-        chosen,
-        broken=broken,
-        as_json=as_json,
+    of_actors = {field.name for field in dataclasses.fields(models.Actors)}
+    of_run = ("groups", "group_size", "seed", "sandbox", "flags", "curriculum", "parallel", "log", "prometheus")
+    settings = runs.Settings(
+        **{name: options[name] for name in of_run},
+        actors=models.Actors(**{name: value for name, value in options.items() if name in of_actors}),
+        out=out if folder is None else None,
+        resume=folder,
+        stored=resuming.stored(options),
     )
-    if not whole:
+    if not runs.run(settings, chosen, broken=broken, as_json=as_json):
         raise typer.Exit(1)
 
 
 app.command("eval")(evaluation)
+app.command()(view)
+app.command("grade")(grade)
 
 
 @app.command()

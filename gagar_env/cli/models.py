@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,12 @@ from gagar_env.agents.graders.fallback import fell_back
 from gagar_env.agents.policies import ChatPolicy, get_policy
 from gagar_env.agents.policies.chat_client import ChatClient, open_client
 from gagar_env.agents.policies.chat_wire import OutOfTimeError, within
-from gagar_env.cli.output import counted
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError
-from gagar_env.grading import Grader, Usage, ranked_record
+from gagar_env.grading import Grader, ranked_record
 from gagar_env.group import GroupResult
 from gagar_env.llm.budget import Budget
 from gagar_env.rollout import Policy
-from gagar_env.totals import grading_totals
 
 _PATIENCE_S = 30.0
 
@@ -244,38 +241,3 @@ def grading_json(result: GroupResult) -> dict[str, Any] | None:
         "cached": verdict.cached,
         "length_tau": ranked_record(verdict.record).get("result", {}).get("length_tau"),
     }
-
-
-def spent_lines(results: Sequence[GroupResult], acted: Counter[str], policy: Policy) -> list[str]:
-    """What models were asked for in a run, one line for the policy and one for the grader; none without models."""
-    lines: list[str] = []
-    if any(acted.values()):
-        noted = {"answers", "prompt_tokens", "completion_tokens"}
-        counts: dict[str, int] = getattr(policy, "counts", {})
-        seen = [f"{n} {name.replace('_', ' ')}" for name, n in counts.items() if name not in noted]
-        lines.append(f"{policy.name}: {_tokens(acted['prompt_tokens'], acted['completion_tokens'], seen)}")
-    verdicts = [result.verdict for result in results if result.verdict is not None]
-    usage = sum((verdict.usage for verdict in verdicts), Usage())
-    later = sum(map(fell_back, verdicts))
-    cached = sum(verdict.cached for verdict in verdicts)
-    if usage.calls or later or cached:
-        extra = [f"{usage.failed_calls} without a reply"] if usage.failed_calls else []
-        extra.append(_price(usage))
-        extra.append(f"{usage.seconds:.1f} seconds")
-        extra += [f"{counted(later, 'group')} ranked by the fallback"] if later else []
-        extra += [f"{counted(cached, 'verdict')} from the cache"] if cached else []
-        asked = _tokens(usage.prompt_tokens, usage.completion_tokens, extra)
-        lines.append(f"{verdicts[0].grader}: {counted(usage.calls, 'call')}, {asked}")
-    if (tau := grading_totals(results).length_tau) is not None:
-        lines.append(f"rank and length of patches: tau {tau:+.2f}; above 0, longer ones were ranked better")
-    return lines
-
-
-def _price(usage: Usage) -> str:
-    if usage.cost_known:
-        return f"{usage.cost_usd:.4f} USD"
-    return f"over {usage.cost_usd:.4f} USD" if usage.cost_usd else "price not known"
-
-
-def _tokens(prompt: int, completion: int, extra: Sequence[str]) -> str:
-    return ", ".join([f"{prompt} prompt and {completion} completion tokens", *extra])

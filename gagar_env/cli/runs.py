@@ -1,37 +1,52 @@
-"""`gagar run`: many groups, one line for each."""
+"""`gagar run`: many groups, side by side, written down as they end."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.markup import escape
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from gagar_env.cli.models import Actors, acting_json, grading_json, make_grader, make_policy, spent_lines
-from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
-from gagar_env.cli.tables import group_json
+from gagar_env.cli.models import Actors, make_grader, make_policy
+from gagar_env.cli.output import need_git, one_line, print_json, progress_line
+from gagar_env.cli.runlog import RunLog
+from gagar_env.cli.runplan import DONE, Done, Plan, curriculum_plan, plain_plan
+from gagar_env.cli.runprint import print_run, warn
+from gagar_env.cli.runtally import Tally
+from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, TaskError
-from gagar_env.flag_policy import read_flag_policy
-from gagar_env.group import GroupResult, grade_group
+from gagar_env.flag_policy import FlagPolicy, read_flag_policy
+from gagar_env.grading import Grader
+from gagar_env.jobs import FailedJob, GroupBatch
+from gagar_env.pipeline import Pipeline
 from gagar_env.provision import kind_for
-from gagar_env.rollout import Policy, run_group
-from gagar_env.sampling import Curriculum, Sampler
+from gagar_env.rollout import Policy
 from gagar_env.sandbox import choose_kind
-from gagar_env.store import RunFolder
+from gagar_env.store import FailureRecord, RunFolder
+from gagar_env.store.lock import driving
+from gagar_env.tasks.digest import task_digest
 from gagar_env.tasks.task import Task
-from gagar_env.totals import GradingTotals, grading_totals
+
+PARALLEL = 2
+"""Groups that act at one time by default: while one is verified and graded, the next acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a run is made with."""
+    """What a run is made with.
+
+    Attributes:
+        groups: How many; None is one for each task.
+        parallel: Groups at one time; None takes `PARALLEL`, or 1 with a curriculum.
+        out: A new folder for it.
+        resume: A run to go on with, in place of `out`.
+        stored: What `out` shall say of it, as plain JSON.
+        log: Names of loggers, by commas; None is TensorBoard's files where there is a folder.
+        prometheus: Port of an endpoint; None for none.
+    """
 
     groups: int | None
     group_size: int
@@ -41,23 +56,18 @@ class Settings:
     flags: str
     out: Path | None
     curriculum: bool = False
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What is kept of a run in memory: no episode, there may be thousands."""
-
-    results: list[GroupResult] = field(default_factory=list)
-    shown: list[dict[str, Any]] = field(default_factory=list)
-    faults: dict[str, str] = field(default_factory=dict)
-    broken: dict[str, TaskError] = field(default_factory=dict)
-    acted: Counter[str] = field(default_factory=Counter)
+    parallel: int | None = None
+    resume: RunFolder | None = None
+    stored: dict[str, Any] | None = None
+    log: str | None = None
+    prometheus: int | None = None
 
 
 def run(settings: Settings, tasks: Sequence[Task], *, broken: Sequence[tuple[str, str]] = (), as_json: bool) -> bool:
     """Run `settings.groups` groups, round robin over the tasks or as a curriculum draws them, and print a summary.
 
-    An episode that cannot run is recorded as invalid, a task that is broken is left out; the run goes on.
+    An episode that cannot run is recorded as invalid, a task that is broken is left out; the run goes on. Groups are
+    written as soon as they are graded, so that a run that is killed loses what was at work and nothing else.
 
     Args:
         settings: How.
@@ -70,139 +80,191 @@ def run(settings: Settings, tasks: Sequence[Task], *, broken: Sequence[tuple[str
 
     Raises:
         TaskError: If no group could be run.
+        GagarError: If something does not fit, or the folder cannot be written.
     """
     if not tasks:
         raise TaskError(broken[0][1] if broken else "there is no task to run")
-    try:
-        flag_policy = read_flag_policy(settings.flags)
-    except ValueError as error:
-        raise GagarError(f"--flags {settings.flags}: {error}") from error
+    flag_policy = _flag_policy(settings.flags)
+    if settings.curriculum and settings.group_size < 2:
+        raise GagarError(f"--curriculum needs --group-size 2 or more, got {settings.group_size}")
     policy, grader = make_policy(settings.actors), make_grader(settings.actors)
     need_git()
     choose_kind(settings.sandbox)
-    kinds: set[str] = set()
-    sampler = _sampler(settings, tasks)
-    folder = _folder(settings.out) if settings.out is not None else None
     count = settings.groups or len(tasks)
-    tally = _Tally()
-    columns = (TextColumn("groups"), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with progress_line(*columns) as progress:
-        bar = progress.add_task("", total=count)
-        for number in range(count):
-            if len(tally.broken) == len(tasks):
-                break
-            task = tasks[number % len(tasks)] if sampler is None else next(sampler).task
-            assert isinstance(task, Task)
-            progress.update(bar, advance=1, description=task.id)
-            if task.id in tally.broken:
-                continue
-            seed = settings.seed + number * settings.group_size
-            try:
-                kinds.add(kind := kind_for(task, settings.sandbox))
-                episodes = run_group(
-                    task,
-                    policy,
-                    group_size=settings.group_size,
-                    seed=seed,
-                    sandbox=kind,
-                    flag_policy=flag_policy,
-                    action_format="tools" if settings.actors.native_tools else "bash",
-                )
-                result = grade_group(episodes, grader, task=task, seed=seed)
-            except TaskError as error:
-                tally.broken[task.id] = error
-                if sampler is not None:
-                    sampler.leave_out(task.id, str(error))
-                continue
-            if sampler is not None:
-                sampler.update(result)
-            if folder is not None:
-                folder.add(result, episodes)
-            tally.results.append(result)
-            tally.faults.update((task.id, episode.error) for episode in episodes if not episode.valid)
-            tally.acted.update(acting := acting_json(episodes))
-            if as_json:
-                shown = group_json(result, episodes, seed=seed, sandbox=kind)
-                tally.shown.append({**shown, "acting": acting, "grading": grading_json(result)})
-    if not tally.results:
-        task_id, why = next(iter(tally.broken.items()))
-        raise why if task_id in str(why) else TaskError(f"task {task_id}: {why}")
-    totals = grading_totals(tally.results)
-    if as_json:
-        print_json(tally.shown)
-    else:
-        _print(tally, totals, policy, ", ".join(sorted(kinds)), folder)
-    if totals.all_failed:
-        first = one_line(next(result.fallback for result in tally.results if result.fallback))
-        _warn(f"the grader failed on every group; advantages are the plain ones: {first}")
-    for task_id, reason in (*broken, *((task_id, str(error)) for task_id, error in tally.broken.items())):
-        _warn(f"task {task_id} is left out: {reason}")
-    return not broken and not tally.broken and any(any(result.valid) for result in tally.results)
+    tally = Tally(as_json=as_json)
+    with contextlib.ExitStack() as stack:
+        with_folder = settings.out is not None or settings.resume is not None
+        log = stack.enter_context(RunLog(settings.log, settings.prometheus, with_folder=with_folder))
+        folder = settings.resume or _new_folder(settings, tasks, count)
+        if folder is not None:
+            stack.enter_context(driving(folder.path))
+        done = DONE if folder is None else Done.of(folder)
+        if settings.resume is not None:
+            _check_tasks(settings.resume, tasks, done)
+            _count_stored(settings, settings.resume, tally, log)
+            if settings.curriculum:  # what it left out stays left out
+                tally.broken.update((each.task_id, TaskError(each.error)) for each in done.failures.values())
+        log.begin(folder)
+        _Driver(settings, tasks, count, policy, folder, tally, log, done).run(grader, flag_policy)
+    return _end(tally, policy, folder, broken)
 
 
-def _warn(line: str) -> None:
-    errors.print(f"gagar: {line}", style="red", markup=False, highlight=False, soft_wrap=True)
+class _Driver:
+    """Runs what is left of the plan, and writes and counts what ends."""
 
-
-def _sampler(settings: Settings, tasks: Sequence[Task]) -> Sampler | None:
-    if not settings.curriculum:
-        return None
-    if settings.group_size < 2:
-        raise GagarError(f"--curriculum needs --group-size 2 or more, got {settings.group_size}")
-    logging.getLogger("gagar_env.sampling").setLevel(logging.ERROR)  # what is left out is said at the end
-    return Sampler(tasks, seed=settings.seed, curriculum=Curriculum(group_size=settings.group_size))
-
-
-def _folder(path: Path) -> RunFolder:
-    try:
-        return RunFolder.create(path)
-    except OSError as error:
-        raise GagarError(f"--out {path}: cannot be written: {error.strerror}") from error
-
-
-def _print(tally: _Tally, totals: GradingTotals, policy: Policy, kinds: str, folder: RunFolder | None) -> None:
-    console.print(_table(tally.results))
-    reasons = Counter(result.reason.value for result in tally.results)
-    reasons["without the ranking that was wanted"] = sum(bool(result.fallback) for result in tally.results)
-    counts = ", ".join(f"{number} {why}" for why, number in reasons.items() if number)
-    console.print(f"{counted(len(tally.results), 'group')} in the {kinds!r} sandbox: {counts}", highlight=False)
-    for task_id, fault in tally.faults.items():
-        console.print(f"[yellow]invalid[/] {escape(f'{task_id}: {one_line(fault)}')}", highlight=False)
-    plain = Counter((result.task_id, result.fallback) for result in tally.results if result.fallback)
-    for (task_id, why), number in () if totals.all_failed else plain.items():
-        times = f" ({number} groups)" if number > 1 else ""
-        console.print(f"[yellow]plain[/] {escape(f'{task_id}{times}: {one_line(why)}')}", highlight=False)
-    for line in spent_lines(tally.results, tally.acted, policy):
-        console.print(line, markup=False, highlight=False)
-    if any(len(result.passed) == 1 for result in tally.results):
-        console.print("a group of one is not graded: there is nothing to compare; `gagar eval` measures a policy")
-    if folder is not None:
-        console.print(f"written to {folder.path}", markup=False, highlight=False)
-
-
-def _table(results: Sequence[GroupResult]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("task", "passed", "invalid", "group", "tiers", "sum\nbefore", "sum\nafter"):
-        table.add_column(name, justify="left" if name in ("task", "group") else "right", overflow="fold")
-    with_a_model = any(result.verdict is not None and result.verdict.usage.calls for result in results)
-    for name in ("grading\ntokens", "grading\nseconds") if with_a_model else ():
-        table.add_column(name, justify="right", overflow="fold")
-    for result in results:
-        tiers = len(result.verdict.tiers) if result.verdict is not None else 0
-        table.add_row(
-            escape(result.task_id),
-            f"{sum(result.passed)}/{len(result.passed)}",
-            str(result.invalid_count),
-            result.reason.value,
-            str(tiers) if tiers else "-",
-            *(f"{total:+.4f}" if result.comparable else "-" for total in (result.sum_before, result.sum_after)),
-            *(_cost(result) if with_a_model else ()),
+    def __init__(
+        self,
+        settings: Settings,
+        tasks: Sequence[Task],
+        count: int,
+        policy: Policy,
+        folder: RunFolder | None,
+        tally: Tally,
+        log: RunLog,
+        done: Done,
+    ) -> None:
+        self._settings, self._policy, self._folder, self._tally, self._log = settings, policy, folder, tally, log
+        make = curriculum_plan if settings.curriculum else plain_plan
+        self._parallel = settings.parallel or (1 if settings.curriculum else PARALLEL)
+        self._plan: Plan = make(
+            tasks,
+            count=count,
+            group_size=settings.group_size,
+            seed=settings.seed,
+            at_once=self._parallel,
+            run_id="" if folder is None else folder.id,
+            done=done,
         )
-    return table
+        self._left = count - len(done.groups)
+
+    def run(self, grader: Grader | None, flag_policy: FlagPolicy) -> None:
+        columns = (TextColumn("groups"), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with progress_line(*columns) as progress:
+            bar = progress.add_task("", total=self._left)
+
+            def failed(job: FailedJob) -> None:
+                progress.update(bar, advance=1, description=job.job.task.id)
+                self._failed(job)
+
+            with Pipeline(
+                self._policy,
+                grader,
+                group_size=self._settings.group_size,
+                groups=self._parallel,
+                flag_policy=flag_policy,
+                on_failed=failed,
+                sandbox=self._settings.sandbox,
+                action_format="tools" if self._settings.actors.native_tools else "bash",
+            ) as pipeline:
+                self._log.watch(pipeline)
+                for jobs in self._plan:
+                    for batch in pipeline.run(jobs):
+                        self._ended(batch)
+                        progress.update(bar, advance=1, description=batch.task.id)
+            for number, task_id in self._plan.skipped:
+                self._write_failure(number, task_id, "its task could not be run before")
+
+    def _ended(self, batch: GroupBatch) -> None:
+        if self._folder is not None:
+            batch = _named(batch)
+            self._folder.add(batch.result, batch.episodes, task=batch.task, attempt=batch.attempt)
+        self._log.log(batch)
+        self._plan.ended(batch.attempt, batch.result)
+        kind = kind_for(batch.task, self._settings.sandbox)
+        self._tally.add(batch.attempt, batch.result, batch.episodes, seed=batch.seed, sandbox=kind)
+
+    def _failed(self, failed: FailedJob) -> None:
+        job = failed.job
+        self._plan.failed(job.number, job.task.id, str(failed.error))
+        self._log.failed()
+        self._tally.broken.setdefault(job.task.id, failed.error)
+        self._write_failure(job.number, job.task.id, str(failed.error))
+
+    def _write_failure(self, number: int, task_id: str, error: str) -> None:
+        if self._folder is not None:
+            self._folder.add_failure(FailureRecord(attempt=number, task_id=task_id, error=one_line(error)))
 
 
-def _cost(result: GroupResult) -> tuple[str, str]:
-    if result.verdict is None:
-        return "-", "-"
-    usage = result.verdict.usage
-    return str(usage.prompt_tokens + usage.completion_tokens), f"{usage.seconds:.1f}"
+def _flag_policy(text: str) -> FlagPolicy:
+    try:
+        return read_flag_policy(text)
+    except ValueError as error:
+        raise GagarError(f"--flags {text}: {error}") from error
+
+
+def _new_folder(settings: Settings, tasks: Sequence[Task], count: int) -> RunFolder | None:
+    if settings.out is None:
+        return None
+    about = {**(settings.stored or {}), "group_count": count, "task_ids": [task.id for task in tasks]}
+    try:
+        return RunFolder.create(settings.out, about)
+    except OSError as error:
+        raise GagarError(f"--out {settings.out}: cannot be written: {error.strerror}") from error
+
+
+def _named(batch: GroupBatch) -> GroupBatch:
+    """The same, its episodes named by group and place: a group that is run again replaces what was left of it."""
+    names = tuple(f"{batch.result.group_id}-{place}" for place in range(len(batch.episodes)))
+    return GroupBatch(
+        result=batch.result.model_copy(update={"episode_ids": names}),
+        episodes=tuple(e.model_copy(update={"id": name}) for e, name in zip(batch.episodes, names, strict=True)),
+        task=batch.task,
+        attempt=batch.attempt,
+        seed=batch.seed,
+    )
+
+
+def _check_tasks(folder: RunFolder, tasks: Sequence[Task], done: Done) -> None:
+    """Refuse to go on with other tasks than those that the run was begun with: its groups would be others too."""
+    stored = folder.settings.get("task_ids")
+    now = [task.id for task in tasks]
+    if stored != now:
+        then = set(stored) if isinstance(stored, list) else set()
+        other = next(iter(sorted(then ^ set(now))), "their order")
+        raise GagarError(f"{folder.path}: the tasks are not those that the run was begun with: {other} differs")
+    for task in tasks:
+        if (digest := done.digests.get(task.id)) and digest != task_digest(task):
+            raise GagarError(f"{folder.path}: task {task.id} has changed since the run was begun: begin a new one")
+
+
+def _count_stored(settings: Settings, folder: RunFolder, tally: Tally, log: RunLog) -> None:
+    for record in folder.records():
+        if record.attempt is None:
+            continue
+        episodes = tuple(_readable(folder, record.result.episode_ids))
+        log.counts.count(record.result, episodes)
+        kind = episodes[0].sandbox if episodes and episodes[0].sandbox else settings.sandbox
+        seed = settings.seed + record.attempt * settings.group_size
+        tally.add(record.attempt, record.result, episodes, seed=seed, sandbox=kind)
+
+
+def _readable(folder: RunFolder, episode_ids: Sequence[str]) -> Iterator[Episode]:
+    for episode_id in episode_ids:
+        if (episode := _episode(folder, episode_id)) is not None:
+            yield episode
+
+
+def _episode(folder: RunFolder, episode_id: str) -> Episode | None:
+    try:
+        return folder.episode(episode_id)
+    except (OSError, GagarError) as error:
+        warn(f"episode {episode_id} cannot be read: {error}; `gagar runs verify {folder.path}` says more")
+        return None
+
+
+def _end(tally: Tally, policy: Policy, folder: RunFolder | None, broken: Sequence[tuple[str, str]]) -> bool:
+    if not tally.groups:
+        task_id, why = next(iter(tally.broken.items()))
+        if not isinstance(why, TaskError) or task_id in str(why):
+            raise why
+        raise TaskError(f"task {task_id}: {why}")
+    totals = tally.grading.totals()
+    if tally.as_json:
+        print_json([shown for _, shown in sorted(tally.shown.items())])
+    else:
+        print_run(tally, totals, policy, None if folder is None else folder.path)
+    if totals.all_failed:
+        warn(f"the grader failed on every group; advantages are the plain ones: {one_line(tally.first_fallback)}")
+    for task_id, reason in (*broken, *((task_id, str(error)) for task_id, error in tally.broken.items())):
+        warn(f"task {task_id} is left out: {one_line(reason)}")
+    return not broken and not tally.broken and tally.any_valid

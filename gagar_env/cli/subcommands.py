@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gagar_env.cli.exporting import export
 from gagar_env.cli.options import (
     AsJson,
     BudgetTokens,
@@ -20,12 +21,18 @@ from gagar_env.cli.options import (
     Sessions,
     TaskFile,
 )
+from gagar_env.cli.runscommand import runs_list, runs_show, runs_verify
 
 EVAL_GROUPS = 36
 
 tasks_app = typer.Typer(help="Find, make and count tasks.", no_args_is_help=True)
 grader_app = typer.Typer(help="Find out how good a grader is.", no_args_is_help=True)
 images_app = typer.Typer(help="Pull, list and remove images of tasks.", no_args_is_help=True)
+runs_app = typer.Typer(help="List, show, check and export runs that were written with --out.", no_args_is_help=True)
+runs_app.command("list")(runs_list)
+runs_app.command("show")(runs_show)
+runs_app.command("verify")(runs_verify)
+runs_app.command("export")(export)
 
 
 @tasks_app.command("list")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
 import threading
 import time
 from dataclasses import dataclass
@@ -13,36 +13,20 @@ from gagar_env.actions import ActionFormat, Answer, BadAction, SandboxAction, Su
 from gagar_env.changes import Capture
 from gagar_env.envs.observation import clean_text, first_observation, show_result
 from gagar_env.envs.recorder import Recorder, Work
+from gagar_env.envs.slots import Slots, slots_by_processor
 from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport
 from gagar_env.errors import PatchError, SandboxClosedError
 from gagar_env.patch import make_patch
 from gagar_env.provision import provision
 from gagar_env.sandbox import keep_warm, open_sandbox
 from gagar_env.sandbox.base import Sandbox
+from gagar_env.sandbox.stoppable import Stoppable
 from gagar_env.tasks.task import EpisodeLimits, Task
 from gagar_env.verify import Verifier
 
 logger = logging.getLogger(__name__)
 
 MAX_ACTION_CHARS = 1_000_000
-
-
-class _Slots:
-    """As many verifications at one time as there are processors for this process.
-
-    Tests have a time limit: dozens of them at once would run into it by crowding, and that would look
-    like a failure of the agent.
-    """
-
-    def __init__(self) -> None:
-        self.renew()
-        os.register_at_fork(after_in_child=self.renew)  # a fork copies slots that nobody gives back
-
-    def renew(self) -> None:
-        self.free = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
-
-
-_slots = _Slots()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +39,10 @@ class Rules:
     verify_on_truncation: bool
     warm: int = 0
     """Sandboxes to keep started ahead."""
+    slots: Slots | None = None
+    """Of verifications; None: those of all that have none, one for each processor."""
+    rooms: Slots | None = None
+    """Of sandboxes; None sets no limit."""
 
 
 class Attempt:
@@ -67,6 +55,9 @@ class Attempt:
         observation: What the agent reads now.
         exit_code: Of the last action's command; -1 without one.
         timed_out: Whether that command was killed at its limit.
+        judging: The work is captured and the sandbox closed; the tests have the word, or wait for a slot.
+        queued: It waits for a room, and has no sandbox yet.
+        began: When it last did not, in monotonic seconds.
     """
 
     def __init__(self, task: Task, limits: EpisodeLimits, rules: Rules, recorder: Recorder) -> None:
@@ -75,8 +66,13 @@ class Attempt:
         self.observation = ""
         self.exit_code = -1
         self.timed_out = False
+        self.judging = self.queued = False
+        self.began = time.monotonic()
         self._limits = limits
         self._rules = rules
+        self._slots = rules.slots or slots_by_processor()
+        self._verification = Stoppable()
+        self._room = contextlib.ExitStack()
         self._base_tree = Path()
         self._ends_at = 0.0
         self._sandbox: Sandbox | None = None
@@ -98,13 +94,16 @@ class Attempt:
         self._base_tree = ready.base.tree
         if self._rules.warm:
             keep_warm(kind, ready.spec, self._rules.warm)
-        sandbox = open_sandbox(kind, ready.spec)
+        started += self._take_room()
+        try:
+            sandbox = None if self.episode is not None else open_sandbox(kind, ready.spec)
+        except BaseException:
+            self._close_sandbox()  # the room
+            raise
         with self._lock:
-            stopped = self.episode is not None
-            if not stopped:
-                self._sandbox = sandbox
-        if stopped:
-            sandbox.close()
+            self._sandbox = sandbox
+        if sandbox is None or self.episode is not None:  # stopped, maybe before there was a sandbox to close
+            self._close_sandbox()
             return
         self.observation = first_observation(
             self.task,
@@ -150,6 +149,11 @@ class Attempt:
         if running:
             self.observation = f"[the episode is over: {episode.status.value}: {episode.error}]"
         self._close_sandbox()
+        if running and self.queued and self._rules.rooms is not None:
+            self._rules.rooms.wake()
+        if running and self.judging:
+            self._slots.wake()
+            self._verification.stop()
         return episode
 
     def _act(self, action: object) -> None:
@@ -239,9 +243,11 @@ class Attempt:
             reason = f"patch refused: it has {len(patch)} bytes, the limit is {limit}"
             report, patch = TestReport(outcome=Outcome.FAILED, reason=reason), b""
         elif report is None and verify and self._rules.verifier is not None:
-            with _slots.free:
-                if self.episode is None:  # cut while it waited
-                    report = self._rules.verifier.verify(self.task, patch)
+            self.judging = True
+            with self._slots.taken(given_up=lambda: self.episode is not None) as mine:
+                if mine:
+                    with self._verification:
+                        report = self._rules.verifier.verify(self.task, patch, changes=capture.changes)
         return Work(
             patch=patch,
             dropped=capture.dropped,
@@ -255,11 +261,26 @@ class Attempt:
             raise SandboxClosedError("the sandbox of this episode is closed")
         return sandbox
 
+    def _take_room(self) -> float:
+        """Wait for a room, where they are bounded, until `stop`; how many seconds that took."""
+        if (rooms := self._rules.rooms) is None:
+            return 0.0
+        since, room = time.monotonic(), contextlib.ExitStack()
+        self.queued = True
+        room.enter_context(rooms.taken(given_up=lambda: self.episode is not None))
+        self.began = time.monotonic()
+        self.queued = False
+        with self._lock:
+            self._room = room
+        return self.began - since
+
     def _close_sandbox(self) -> None:
         with self._lock:
             sandbox, self._sandbox = self._sandbox, None
+            room, self._room = self._room, contextlib.ExitStack()
         if sandbox is not None:
             try:
                 sandbox.close()
             except Exception as error:
                 logger.warning("sandbox of %s does not close: %s", self.task.id, error)
+        room.close()

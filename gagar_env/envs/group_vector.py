@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gagar_env.envs.member import Member, Step
 from gagar_env.envs.repo_edit import DEFAULT_TASK, RepoEditEnv
+from gagar_env.envs.slots import Slots
 from gagar_env.episode import Episode, EpisodeStatus
 from gagar_env.errors import EnvironmentBuildError, SandboxUnavailableError
 from gagar_env.provision import kind_for, provision
@@ -48,6 +49,9 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
         group_size: Members of each.
         make_env: Makes one member, in place of a `RepoEditEnv` with `env_kwargs`; it must take the
             same reset options and give the same `info`.
+        verifications: Most verifications at one time; by default one for each processor, over all environments of
+            this process. Other members go on acting meanwhile.
+        sandboxes: Most members with a sandbox at one time; others wait in `reset_member`. By default all have one.
         env_kwargs: Arguments of `RepoEditEnv`, but for `task`.
 
     Raises:
@@ -67,6 +71,8 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
         num_groups: int = 1,
         group_size: int = 8,
         make_env: Callable[[], gym.Env[str, str]] | None = None,
+        verifications: int | None = None,
+        sandboxes: int | None = None,
         **env_kwargs: Any,
     ) -> None:
         if num_groups < 1 or group_size < 1:
@@ -74,9 +80,12 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
         self.num_groups, self.group_size = num_groups, group_size
         self.num_envs = num_groups * group_size
         self._tasks = self._one_per_group(tasks)
-        self._sandbox_kind: str | None = None
-        if make_env is None:
-            self._sandbox_kind = env_kwargs.get("sandbox", "auto")
+        self._sandbox_kind: str | None = None if make_env is not None else env_kwargs.get("sandbox", "auto")
+        bounds = {"slots": verifications, "rooms": sandboxes}
+        env_kwargs |= {name: Slots(count) for name, count in bounds.items() if count is not None}
+        self._bounded = sandboxes is not None
+        if make_env is not None and env_kwargs.keys() & bounds:
+            raise ValueError("verifications and sandboxes bound the environments made here: leave them or make_env out")
         first = self._tasks[0]
         self._make = make_env or (lambda: RepoEditEnv(first, **env_kwargs))
         self._members = [Member(self._make) for _ in range(self.num_envs)]
@@ -114,6 +123,8 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
             ValueError: If an option is unknown or of the wrong size.
         """
         super().reset(seed=seed)
+        if self._bounded:
+            raise ValueError("sandboxes= is for members that are driven one by one, by collect or a Pipeline: no reset")
         options = options or {}
         known = ("tasks", "task", "group_ids", "policy", "reset_mask")
         if unknown := sorted(set(options) - set(known)):
@@ -162,6 +173,20 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
             self._infos(range(self.num_envs)),
         )
 
+    def prepare(self, task: Task) -> None:
+        """Get what a task needs, so that the members of its group start at once; from any thread.
+
+        Raises:
+            TaskError: If the task is broken.
+            SandboxUnavailableError: If this kind of sandbox does not work on this machine at all.
+        """
+        if self._sandbox_kind is None:
+            return
+        if reason := why_unavailable(kind_for(task, self._sandbox_kind)):
+            raise SandboxUnavailableError(reason)
+        with contextlib.suppress(EnvironmentBuildError, OSError):  # each member records it
+            provision(task, sandbox=self._sandbox_kind)
+
     def start_group(self, group: int, *, task: Task, group_id: str | None = None) -> str:
         """Give a group a task and a new id, for members that are then reset one by one.
 
@@ -169,11 +194,7 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
             TaskError: If the task is broken.
             SandboxUnavailableError: If this kind of sandbox does not work on this machine at all.
         """
-        if self._sandbox_kind is not None:
-            if reason := why_unavailable(kind_for(task, self._sandbox_kind)):
-                raise SandboxUnavailableError(reason)
-            with contextlib.suppress(EnvironmentBuildError, OSError):  # each member records it
-                provision(task, sandbox=self._sandbox_kind)
+        self.prepare(task)
         self._tasks[group] = task
         self._group_ids[group] = group_id or uuid.uuid4().hex
         return self._group_ids[group]

@@ -58,6 +58,18 @@ class Member:
         """Whether the episode is over."""
         return self.episode is not None or self.last.terminated or self.last.truncated
 
+    @property
+    def judging(self) -> bool:
+        """Whether it has ended acting and is in, or waits for, its verification. Only a `RepoEditEnv` tells."""
+        return bool(getattr(self.env.unwrapped, "judging", False))
+
+    def began(self, default: float) -> float | None:
+        """When its episode began, `default` at the earliest; None while it waits for a sandbox."""
+        base = self.env.unwrapped
+        if getattr(base, "queued", False):
+            return None
+        return max(default, float(getattr(base, "began", default)))
+
     def reset(self, *, seed: int | None, options: Mapping[str, Any]) -> Step:
         """Start an episode, unless it was stopped already. Its `task` option must be a `Task`."""
         self._labels = {

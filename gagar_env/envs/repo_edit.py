@@ -14,6 +14,7 @@ from gagar_env.actions import ActionFormat, get_format
 from gagar_env.checked import warn_if_unchecked
 from gagar_env.envs.attempt import Attempt, Rules
 from gagar_env.envs.recorder import Recorder
+from gagar_env.envs.slots import Slots
 from gagar_env.episode import Episode, EpisodeStatus
 from gagar_env.errors import SandboxUnavailableError, TaskError
 from gagar_env.flag_policy import FlagAction, FlagPolicy, check_flag_policy
@@ -70,6 +71,9 @@ class RepoEditEnv(gym.Env[str, str]):
             sometimes then always says the same.
         warm: How many containers this process keeps started ahead for the tasks last reset; for `docker` only. A
             verification takes one too, so as many as episodes run at one time is a good number.
+        slots: Verifications wait for one of these (the spec is then no longer JSON); by default for one of those that
+            all environments of this process share, as many as it has processors.
+        rooms: `reset` waits for one of these before it opens a sandbox, and it is free again when that is closed.
         render_mode: None, or `ansi` for the transcript.
 
     Raises:
@@ -94,6 +98,8 @@ class RepoEditEnv(gym.Env[str, str]):
         output_bytes: int | None = None,
         reuse_reports: bool = False,
         warm: int = 0,
+        slots: Slots | None = None,
+        rooms: Slots | None = None,
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -111,6 +117,7 @@ class RepoEditEnv(gym.Env[str, str]):
         self._verify = verify
         self._reuse_reports = reuse_reports
         self._warm = warm
+        self._slots, self._rooms = slots, rooms
         self._verify_on_truncation = verify_on_truncation
         self._flag_policy = tuple(sorted(check_flag_policy(flag_policy).items()))
         self._attempt: Attempt | None = None
@@ -133,6 +140,22 @@ class RepoEditEnv(gym.Env[str, str]):
     def episode(self) -> Episode | None:
         """The record of the last episode; None while it runs and before the first `reset`."""
         return self._attempt.episode if self._attempt else None
+
+    @property
+    def judging(self) -> bool:
+        """Whether the agent has ended and its captured work waits for its tests, or is in them."""
+        attempt = self._attempt
+        return attempt is not None and attempt.judging and attempt.episode is None
+
+    @property
+    def queued(self) -> bool:
+        """Whether `reset` waits for a room."""
+        return self._attempt is not None and self._attempt.queued
+
+    @property
+    def began(self) -> float:
+        """When the last episode began, waits for a room not counted, in monotonic seconds; 0.0 before the first."""
+        return self._attempt.began if self._attempt is not None else 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode; one that still runs is cut.
@@ -165,6 +188,8 @@ class RepoEditEnv(gym.Env[str, str]):
             verifier=_verifier(kind, self._flag_policy, self._reuse_reports) if self._verify else None,
             verify_on_truncation=self._verify_on_truncation,
             warm=self._warm,
+            slots=self._slots,
+            rooms=self._rooms,
         )
         attempt = Attempt(task, limits, rules, recorder)
         self._attempt = attempt

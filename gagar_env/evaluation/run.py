@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +13,13 @@ from typing import Any
 
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.episode import Episode
-from gagar_env.errors import GagarError, TaskError
+from gagar_env.errors import TaskError
 from gagar_env.evaluation.report import EvaluationReport, check_k, make_report
 from gagar_env.evaluation.rows import EpisodeRow, digest_of, row_of
 from gagar_env.evaluation.rows_file import RowsFile
-from gagar_env.rollout import GroupDriver, Policy
+from gagar_env.group_engine import GroupEngine
+from gagar_env.jobs import FailedJob, GroupJob
+from gagar_env.rollout import Policy
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
 
@@ -59,7 +62,7 @@ def evaluate(
         seed: Sample i of every task has the seed `seed + i`, so that two policies meet the same conditions.
         workers: Episodes at one time; by default one for each processor of this process.
         retries: How often an episode without a result is run again, with the same seed.
-        deadline_s: Seconds for an episode; what still runs then is cut and has no result.
+        deadline_s: Seconds for an episode to act; what still acts then is cut and has no result.
         sets: Names of sets of tasks -> ids, for a total of each.
         out: A JSONL file for the rows. What is in it is not run again: a run that stopped goes on, more `samples`,
             `tasks` or `retries` add to it. Rows of a task that has changed since do not count.
@@ -126,32 +129,28 @@ class _Run:
 
     def all(self, env: GroupVectorEnv) -> None:
         """Run them; on an interrupt, what runs is cut, its sandboxes closed, and the interrupt goes on."""
-        driver = GroupDriver(env, self._policy, deadline_s=self._deadline_s)
-        free, at_work = list(range(env.num_groups)), dict[int, _Job]()
+        engine = GroupEngine(
+            env, self._policy, deadline_s=self._deadline_s
+        )  # tasks are prepared beside others' episodes
+        numbers, at_work = itertools.count(), dict[int, _Job]()
         try:
             while self._jobs or at_work:
-                while free and self._jobs:
+                while self._jobs and len(at_work) < env.num_groups:
                     job = self._jobs.popleft()
-                    if self._start(driver, free[0], job):
-                        at_work[free.pop(0)] = job
+                    if job.task.id not in self._broken:
+                        at_work[number := next(numbers)] = job
+                        engine.add(GroupJob(number, job.task, self._seed + job.sample))
                 if not at_work:
                     continue
-                place, (episode,) = driver.wait()
-                free.append(place)
-                self._ended(at_work.pop(place), episode)
+                done = engine.take()
+                if isinstance(done, FailedJob):
+                    del at_work[done.job.number]
+                    self._broken.setdefault(done.job.task.id, " ".join(str(done.error).split()))
+                else:
+                    self._ended(at_work.pop(done.batch.attempt), done.batch.episodes[0])
         finally:
-            driver.stop()
+            engine.stop()
             env.close()
-
-    def _start(self, driver: GroupDriver, place: int, job: _Job) -> bool:
-        if job.task.id in self._broken:
-            return False
-        try:
-            driver.start(place, task=job.task, seed=self._seed + job.sample)
-        except GagarError as error:
-            self._broken[job.task.id] = " ".join(str(error).split())
-            return False
-        return True
 
     def _ended(self, job: _Job, episode: Episode) -> None:
         row = row_of(episode, job.task, sample=job.sample, attempt=job.attempt)

@@ -20,6 +20,7 @@ from gagar_env.errors import GradingError
 from gagar_env.grader_eval.records import Grading
 from gagar_env.grading import ranked_record
 from gagar_env.group_result import GroupResult
+from gagar_env.store.records import read_group
 
 
 class Vote(BaseModel):
@@ -78,12 +79,24 @@ def read_gradings(path: Path) -> Iterator[Grading | GroupResult]:
 
 def _read(line: bytes, where: str) -> Grading | GroupResult:
     kind = Grading if b'"strengths"' in line and b'"statement"' in line else GroupResult
+    if kind is GroupResult and (stored := _stored(line, where)) is not None:
+        return stored
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise GradingError(f"{where} is no grading: {place}: {first['msg']}") from error
+
+
+def _stored(line: bytes, where: str) -> GroupResult | None:
+    """The group of a line of a run, which says more than the group."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    record = read_group(found, where) if isinstance(found, dict) else None
+    return None if record is None else record.result
 
 
 def collect(gradings: Iterable[Grading | GroupResult], statements: Mapping[str, str]) -> Collected:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from gagar_env.envs.group_vector import GroupVectorEnv
-from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport, Turn
+from gagar_env.episode import Episode
 from gagar_env.errors import EnvironmentBuildError, TaskError
 from gagar_env.grading import Grader
 from gagar_env.group import grade_group
+from gagar_env.group_checks import check_grading
 from gagar_env.group_result import GroupResult
 from gagar_env.rollout import GroupDriver, Policy
 from gagar_env.sampling.gymgroup import gym_group_result, run_gym_group
@@ -100,7 +101,7 @@ class GroupStream:
             raise ValueError(f"group_size must be 2 or more and at_once 1 or more, got {group_size} and {at_once}")
         if not isinstance(policy, Policy) and not all(isinstance(item, GymTask) for item in sampler.mixture):
             raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
-        _check_grading(grading)
+        check_grading(grading)
         if sampler.curriculum is not None and sampler.curriculum.group_size != group_size:
             logger.warning(
                 "groups have %d members, the curriculum is for %d", group_size, sampler.curriculum.group_size
@@ -275,20 +276,3 @@ class _Runner:
             self._driver.stop()
         if self._env is not None:
             self._env.close()
-
-
-def _check_grading(grading: Mapping[str, Any]) -> None:
-    """Find bad settings before anything is run."""
-    turn = Turn(action="", observation="", completion_tokens=1)
-    pair = [
-        Episode(
-            id=outcome.value,
-            group_id="check",
-            task_id="check",
-            status=EpisodeStatus.SUBMITTED,
-            report=TestReport(outcome=outcome),
-            turns=(turn,),
-        )
-        for outcome in (Outcome.PASSED, Outcome.FAILED)
-    ]
-    grade_group(pair, None, **grading)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +52,8 @@ IMAGE_KINDS = ("rootfs", "docker")
 HOST_KINDS = ("bwrap", "process")
 """Those that `auto` chooses from where there is no image."""
 _probe_lock = threading.Lock()
+_opened: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+_opened_lock = threading.Lock()
 
 
 def register_sandbox(kind: str, factory: Callable[[SandboxSpec], Sandbox]) -> None:
@@ -137,7 +141,16 @@ def open_sandbox(kind: str, spec: SandboxSpec) -> Sandbox:
         SandboxUnavailableError: If this kind does not work here.
         SandboxError: If it cannot be opened.
     """
-    return _KINDS[choose_kind(kind, image=spec.image is not None)](spec)
+    sandbox = _KINDS[choose_kind(kind, image=spec.image is not None)](spec)
+    with _opened_lock, contextlib.suppress(TypeError):  # a registered kind that cannot be referred to weakly
+        _opened.add(sandbox)
+    return sandbox
+
+
+def live_sandboxes() -> int:
+    """How many of this process are open now: those of agents, and those of verifications that run."""
+    with _opened_lock:
+        return sum(not getattr(one, "_closed", getattr(one, "closed", False)) for one in _opened)
 
 
 def keep_warm(kind: str, spec: SandboxSpec, count: int) -> None:
@@ -160,6 +173,7 @@ __all__ = [
     "SandboxSpec",
     "choose_kind",
     "keep_warm",
+    "live_sandboxes",
     "open_sandbox",
     "register_sandbox",
     "sandbox_kinds",

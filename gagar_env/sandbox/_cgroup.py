@@ -69,9 +69,19 @@ class Cgroup:
         for folder in self._unified:
             _write(f"{folder}/cgroup.procs", 0)
 
-    def remove(self) -> None:
-        """Remove it. Its processes must have been killed; the kernel may take a moment to let go of them."""
+    def doors(self) -> list[int]:
+        """Open files; a process that writes `0` to each, and has one thread, enters. The caller closes them."""
+        paths = [*(f"{f}/tasks" for f in self._first), *(f"{f}/cgroup.procs" for f in self._unified)]
+        return [os.open(path, os.O_WRONLY | os.O_CLOEXEC) for path in paths]
+
+    def remove(self) -> bool:
+        """Remove it. Its processes must have been killed; the kernel may take a moment to let go of them.
+
+        Returns:
+            Whether it is gone.
+        """
         _remove(self.folders, _REMOVE_S)
+        return not any(map(os.path.exists, self.folders))
 
 
 def _limit_memory(folder: str, limit: int, version: int) -> None:
@@ -142,6 +152,14 @@ def remove_of(places: list[Place], pid: int) -> None:
     """Remove what the holder `pid`, which has ended, may have left in `places`."""
     for folder, _, _ in places:
         _remove([f"{folder}/{name}" for name, owner, _ in _ours(folder) if owner == pid])
+
+
+def remove_of_namespace(places: list[Place], namespace: str) -> None:
+    """Remove what is left of holders in a process namespace that has ended, by its number."""
+    for folder, _, _ in places:
+        with contextlib.suppress(OSError):
+            names = [n for n in os.listdir(folder) if n.startswith(f"{_PREFIX}.{namespace}.") and n.count(".") == 3]
+            _remove([f"{folder}/{name}" for name in names], _REMOVE_S)
 
 
 def remove_leftovers(places: list[Place]) -> None:

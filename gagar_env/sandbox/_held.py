@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from gagar_env.changes import Capture, Changes, DroppedPath, FileMode, FileState, check_path
 from gagar_env.errors import SandboxClosedError, SandboxError
-from gagar_env.sandbox._launch import HolderClient
+from gagar_env.sandbox._launch import HolderClient, Nest
 from gagar_env.sandbox.base import DEFAULT_MAX_OUTPUT_BYTES, ExecResult, SandboxSpec, sandbox_owner
 from gagar_env.sandbox.shell import Shell, ShellKind, server_script
 
@@ -56,13 +56,13 @@ class HeldSandbox:
     temporary = ""
     shell: ShellKind = "bash"
 
-    def __init__(self, spec: SandboxSpec, *, isolate: bool) -> None:
+    def __init__(self, spec: SandboxSpec, *, isolate: bool, nest: Nest | None = None) -> None:
         self.spec = spec
         self._isolate = isolate
         self._shell: Shell | None = None
         self._closed = False
         self._lock = threading.Lock()
-        self._holder = HolderClient(self._holder_spec())
+        self._holder = HolderClient(self._holder_spec(), nest)
         try:
             self._open_shell()
         except BaseException:

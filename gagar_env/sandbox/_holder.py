@@ -1,7 +1,11 @@
 """The holder: one small trusted process per sandbox. It owns the mounts, starts the shell, and reads and writes files.
 
-It is forked by the launcher and serves one sandbox until its socket closes, so a trainer that dies takes its sandboxes
-along. The agent's processes cannot see it: it lives outside of their namespaces. Standard library only.
+It is forked by the launcher and serves until its socket closes, so a trainer that dies takes its sandboxes along. The
+agent's processes cannot see it: it lives outside of their namespaces. Standard library only.
+
+Where it has a mount namespace of its own it can serve one sandbox after another: a fork of an interpreter costs far
+more than the mounts. Nothing of a sandbox is left then: its processes are dead, its file systems are detached, and the
+next one gets new ones.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import tempfile
 import time
 from typing import Any
 
+from gagar_env.sandbox import _aside as aside
 from gagar_env.sandbox import _kernel as kernel
 from gagar_env.sandbox._capture import capture_copy, capture_upper, stamps
 from gagar_env.sandbox._cgroup import Cgroup, Place
@@ -24,20 +29,24 @@ from gagar_env.sandbox._seccomp import FILTER_FD
 from gagar_env.sandbox._wire import receive, send
 
 ROOM = "/tmp"  # a folder that exists everywhere: the private tmpfs is mounted over it
+MOST_SERVED = 500
+"""Sandboxes, one after another: an interpreter grows with what it read and sent."""
 FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "run", "stage")
 
 
 class Holder:
     """One sandbox, from the inside of its private mount namespace (or, without namespaces, a temporary folder)."""
 
-    def __init__(self, spec: dict[str, Any], places: list[Place]) -> None:
+    def __init__(self, spec: dict[str, Any], places: list[Place], *, again: bool = False) -> None:
         self.spec = spec
         self.owner: tuple[int, int] | None = tuple(spec["owner"]) if spec["owner"] else None
         self.server = 0
         self.stamps: dict[str, Any] | None = None
-        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        if spec["isolate"]:
-            self._leave()
+        self.in_user_namespace = spec["isolate"] and self.owner is None
+        if not again:
+            kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+            if spec["isolate"]:
+                self._leave()
         self.lower = os.open(spec["tree"], DIRECTORY)
         self.room = self._private_room() if spec["isolate"] else tempfile.mkdtemp(prefix="gagar-")
         for name in (*FOLDERS, *(f"room{number}" for number in range(spec["rooms"]))):
@@ -52,17 +61,8 @@ class Holder:
 
     def _leave(self) -> None:
         """Enter a mount namespace of our own, with the right to mount in it."""
-        if os.geteuid() == 0:
-            kernel.unshare(kernel.CLONE_NEWNS)
-        else:
-            uid, gid = os.geteuid(), os.getegid()
-            kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
-            maps = (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"))
-            for name, text in maps:
-                with open(f"/proc/self/{name}", "w") as file:
-                    file.write(text)
+        kernel.own_mounts()
         self.in_user_namespace = self.owner is None
-        kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
 
     def _private_room(self) -> str:
         sources = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self.spec["binds"]]
@@ -178,12 +178,24 @@ class Holder:
             for pid in victims:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            if victims and not keep:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(-1, 0)  # of our own children, at least one is among those that were killed just now
             _reap()
             if not victims:
                 break
-            time.sleep(0.0005)
+            if keep:
+                time.sleep(0.0005)
         if not keep:
             self.server = 0
+
+    def open_server(self, argv: list[str], env: dict[str, str], text: bytes, fds: list[int]) -> None:
+        """See `gagar_env.sandbox._aside.open_server`."""
+        aside.open_server(self, argv, env, text, fds)
+
+    def lend(self, request: dict[str, Any], fds: list[int]) -> str:
+        """See `gagar_env.sandbox._aside.lend`."""
+        return aside.lend(self, request, fds)
 
     # --- files ---
 
@@ -209,15 +221,20 @@ class Holder:
             found = capture_copy(self.tree, self.lower, self.stamps or {}, max_file_bytes)
         return list(found.changes.items()), found.dropped
 
-    def close(self) -> None:
-        """End every process and drop the tree; a private mount namespace goes with this process."""
+    def close(self) -> bool:
+        """End every process and drop the tree. Whether nothing is left, so that this process can serve another one."""
         self.kill_all()
-        if self.cgroup:
-            self.cgroup.remove()
-        if not self.spec["isolate"]:
-            parent = os.open(os.path.dirname(self.room), DIRECTORY)
-            remove(parent, os.path.basename(self.room))
-            os.close(parent)
+        gone = self.cgroup is None or self.cgroup.remove()
+        if self.spec["isolate"]:
+            for fd in (self.tree, self.scratch, self.lower, self.upper):
+                if fd is not None:
+                    os.close(fd)
+            kernel.detach(ROOM)  # with the overlay and all that is staged below it
+            return gone
+        parent = os.open(os.path.dirname(self.room), DIRECTORY)
+        remove(parent, os.path.basename(self.room))
+        os.close(parent)
+        return False  # its commands ran beside this process, as the same user: what they did to it nobody knows
 
 
 def _descendants(pid: int) -> list[int]:
@@ -243,18 +260,26 @@ def _reap() -> None:
 
 
 def serve(connection: socket.socket, places: list[Place]) -> None:
-    """Answer requests `(method, arguments)` with `("ok", value)` or `("error", text)` until the socket closes."""
+    """Answer requests `(method, arguments)` with `("ok", value)` or `("error", text)` until the socket closes.
+
+    A sandbox is from `start` to `close`, which is answered with whether another may follow.
+    """
     holder: Holder | None = None
-    method = ""
+    served, usable = 0, True
     try:
-        while method != "close":
+        while usable:
             request, fds = receive(connection)
             if request is None:
                 break
             method, arguments = request
             try:
-                if holder is None:
-                    holder, value = Holder(arguments[0], places), None
+                if method == "start" and holder is None:
+                    usable = False  # whatever goes wrong on the way
+                    holder, value = Holder(arguments[0], places, again=served > 0), None
+                    served, usable = served + 1, True
+                elif method == "close" and holder is not None:
+                    ending, holder, usable = holder, None, False
+                    value = usable = ending.close() and served < MOST_SERVED
                 else:
                     value = getattr(holder, method)(*arguments, *([fds] if fds else []))
                 send(connection, ("ok", value))
@@ -265,7 +290,7 @@ def serve(connection: socket.socket, places: list[Place]) -> None:
     except OSError:
         pass  # the driver is gone
     finally:
-        if holder is not None and method != "close":
+        if holder is not None:
             with contextlib.suppress(Exception):
                 holder.close()
         os._exit(0)

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
+import struct
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
+MS_NOEXEC = 0x8
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 1 << 18
+MNT_DETACH = 0x2
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
+_PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
 _JOIN_SESSION_KEYRING = 1
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
 
@@ -38,6 +51,51 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
+def own_mounts(more: int = 0) -> None:
+    """Enter a mount namespace of our own with the right to mount in it; what is mounted there stays there.
+
+    Args:
+        more: Flags of further namespaces to enter.
+    """
+    if os.geteuid() == 0:
+        unshare(CLONE_NEWNS | more)
+    else:
+        uid, gid = os.geteuid(), os.getegid()
+        unshare(CLONE_NEWUSER | CLONE_NEWNS | more)
+        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
+
+
+def setns(fd: int, kind: int) -> None:
+    """Enter the namespace that is open as `fd`; `kind` is its CLONE_NEW flag."""
+    _check(_libc.setns(fd, kind), "setns")
+
+
+def drop_bounding_set() -> None:
+    """No program that this process starts gets capabilities. While it has them itself, for it needs one to do this."""
+    for number in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) != 0:
+            if ctypes.get_errno() != errno.EINVAL:  # EINVAL: this kernel knows no more
+                _check(-1, "prctl")
+            break
+
+
+def drop_capabilities() -> None:
+    """Give up all capabilities of this process."""
+    header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(header, sets), "capset")
+
+
+def confine(filter_text: bytes) -> None:
+    """No new privileges from here on, and a system call filter."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    text = ctypes.create_string_buffer(filter_text, len(filter_text))
+    fprog = struct.pack("HxxxxxxP", len(filter_text) // 8, ctypes.addressof(text))
+    _check(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, fprog, 0, 0), "seccomp")
+
+
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Attach a file system."""
     done = _libc.mount(
@@ -48,6 +106,11 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
         options.encode() or None,
     )
     _check(done, f"mount {kind or source} on {target}")
+
+
+def detach(target: str) -> None:
+    """Take away what is mounted there, with all that is mounted below; what is in use goes when its last user does."""
+    _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
 
 
 def leave_keyring() -> None:

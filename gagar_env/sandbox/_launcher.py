@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import sys
 import types
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gagar_env.sandbox._cgroup import Place
 
 
 def _light_package() -> None:
@@ -23,29 +28,29 @@ def _light_package() -> None:
         sys.modules[name] = module
 
 
-def main() -> None:
-    """Serve until the driver closes its end of the socket on descriptor 0."""
-    _light_package()
+def launch(driver: socket.socket, places: list[Place]) -> None:
+    """Fork a holder, or a nest, for each request, until the driver closes its end."""
     from gagar_env.sandbox import _cgroup
     from gagar_env.sandbox._holder import serve
+    from gagar_env.sandbox._nest import become_nest
     from gagar_env.sandbox._wire import receive
 
-    driver = socket.socket(fileno=os.dup(0))
-    os.set_inheritable(driver.fileno(), False)
-    places = _cgroup.find_places()
-    gc.freeze()
     while True:
         try:
-            _, fds = receive(driver)
+            what, fds = receive(driver)
         except OSError:
             return
         if not fds:
             return
         if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 0)
             driver.close()
-            serve(socket.socket(fileno=fds[0]), places)
+            connection = socket.socket(fileno=fds[0])
+            if what == "nest":
+                become_nest(connection, places, launch)
+            serve(connection, places)
         for fd in fds:
             os.close(fd)
         while True:
@@ -57,6 +62,19 @@ def main() -> None:
                 break
             if os.WIFSIGNALED(status):  # it could not clean up
                 _cgroup.remove_of(places, pid)
+
+
+def main() -> None:
+    """Serve until the driver closes its end of the socket on descriptor 0."""
+    _light_package()
+    from gagar_env.sandbox import _cgroup, _holder, _nest  # noqa: F401  (imported once, for all that is forked)
+
+    driver = socket.socket(fileno=os.dup(0))
+    os.set_inheritable(driver.fileno(), False)
+    places = _cgroup.find_places()
+    gc.freeze()
+    gc.disable()  # a collection would copy, in each fork, every page that it looks at; what a holder leaves is little
+    launch(driver, places)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
 
-from gagar_env.errors import SandboxUnavailableError
+from gagar_env.errors import SandboxClosedError, SandboxError, SandboxUnavailableError
 from gagar_env.sandbox._held import HeldSandbox
+from gagar_env.sandbox._launch import Nest
 from gagar_env.sandbox._seccomp import FILTER_FD, program
-from gagar_env.sandbox.base import SandboxSpec
+from gagar_env.sandbox.base import DEFAULT_MAX_OUTPUT_BYTES, ExecResult, SandboxSpec
+from gagar_env.sandbox.shell import Shell
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC_COPIES = ("ld.so.cache", "localtime", "mime.types")
@@ -41,14 +44,31 @@ ETC_TEXTS = {
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
+@functools.cache
+def _secret_folders() -> frozenset[str]:
+    return frozenset((str(PACKAGE), *(str((PACKAGE / name).resolve()) for name in ("tasks", "agents"))))
+
+
 def hidden_folders(exposed: list[str]) -> list[str]:
     """Folders with tasks' solutions and tests that lie below an exposed one: this package where it is installed."""
-    folders = {str(PACKAGE), *(str((PACKAGE / name).resolve()) for name in ("tasks", "agents"))}
+    folders = _secret_folders()
     found: set[str] = set()
     for path in exposed:
         for real in {path, os.path.realpath(path)}:  # an environment may be exposed through a link
             found.update(path + f[len(real) :] for f in folders if f == real or f.startswith(real + "/"))
     return sorted(found)
+
+
+class DeclinedError(Exception):
+    """A warm server would rather not run this; the message says why. Nothing has been run."""
+
+
+class ForkError(Exception):
+    """A warm server gave no process that is confined as it must be. Nothing has been run."""
+
+
+_FORKED = 2
+"""Processes of a run in a fork that others have not: one waits for it outside of the sandbox, one inside."""
 
 
 @functools.cache
@@ -71,7 +91,7 @@ class BwrapSandbox(HeldSandbox):
     temporary = "/tmp"
     uid = gid = 1000
 
-    def __init__(self, spec: SandboxSpec) -> None:
+    def __init__(self, spec: SandboxSpec, nest: Nest | None = None) -> None:
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise SandboxUnavailableError("the bwrap sandbox needs bubblewrap: apt-get install bubblewrap")
@@ -80,7 +100,7 @@ class BwrapSandbox(HeldSandbox):
         self._system = self._plan_system()
         self._exposed = self._plan_exposed(spec)
         self._writable = self._plan_writable(spec)
-        super().__init__(spec, isolate=True)
+        super().__init__(spec, isolate=True, nest=nest)
 
     def _plan_system(self) -> list[str]:
         """Arguments of bwrap for programs and /etc; notes in `_binds` what the holder has to stage."""
@@ -152,3 +172,73 @@ class BwrapSandbox(HeldSandbox):
             *("--remount-ro", "/", "--chdir", "/"),  # an agent may have closed its work tree
             *self._shell_command(script),
         ]
+
+    def start_server(self, command: str, connection: int, output: int) -> None:
+        """Start a warm server in the namespaces of this sandbox, in which nothing else runs then.
+
+        Args:
+            command: Command line for the sandbox's shell, started as the commands of `run` are.
+            connection: What the server finds as descriptor 3.
+            output: What it prints to.
+        """
+        flags = ("--noprofile", "--norc") if self.shell == "bash" else ()
+        level = "SHLVL=$((SHLVL + 1)); " if self.shell == "bash" else ""  # `exec` counts down, but not in a subshell
+        script = f"cd -- {shlex.quote(self.workdir + '/')} || exit 1; {level}exec {command}"
+        argv = [f"/bin/{self.shell}", *flags, "-c", script]
+        text = program(allowed=frozenset({"setns"}))
+        self._holder.call("open_server", argv, self._environment(), text, fds=(connection, output))
+
+    def run_forked(
+        self, server: int, *, timeout_s: float, max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
+    ) -> ExecResult:
+        """Let a warm server fork what `run` would start anew; every process of the sandbox has ended afterwards.
+
+        Args:
+            server: Socket of the server.
+            timeout_s: As for `run`.
+            max_output_bytes: As for `run`.
+
+        Raises:
+            DeclinedError: If the server would rather not.
+            ForkError: If it does not answer, or what it forked is not confined as it must be.
+            SandboxError: If the sandbox broke.
+        """
+        limits = self.spec.limits
+        request = {
+            "cwd": self.workdir,
+            "filter": program().hex(),
+            "limits": {
+                "RLIMIT_CORE": 0,
+                "RLIMIT_FSIZE": limits.file_mb << 20,
+                "RLIMIT_AS": limits.memory_mb << 20,
+                "RLIMIT_NPROC": limits.processes + _FORKED,
+            },
+        }
+
+        def start(fds: tuple[int, int, int]) -> None:
+            if reason := self._holder.call("lend", request, fds=(server, *fds)):
+                raise DeclinedError(reason)
+
+        with self._lock:
+            if self._closed or self._shell is None:
+                raise SandboxClosedError(f"the {self.kind} sandbox is closed")
+            try:
+                forked = Shell(start)
+            except SandboxClosedError:  # by another thread
+                raise
+            except SandboxError as error:
+                raise ForkError(str(error)) from error
+            try:
+                return forked.run(
+                    "",
+                    timeout_s=timeout_s,
+                    cwd="",
+                    env={},
+                    max_output_bytes=max_output_bytes,
+                    settle=lambda: self._holder.call("kill_all"),
+                )
+            except OSError as error:
+                raise SandboxError(f"the {self.kind} sandbox's process broke: {error}") from error
+            finally:
+                forked.close()
+                self._shell.close()

@@ -20,6 +20,7 @@ from gagar_env.errors import SandboxUnavailableError
 from gagar_env.images.accounts import HOME, resolve_user
 from gagar_env.images.rootfolder import RootFolder
 from gagar_env.images.unpack import mount_point, unpacked
+from gagar_env.sandbox._launch import Nest
 from gagar_env.sandbox.base import SandboxImage, SandboxSpec
 from gagar_env.sandbox.bwrap import BwrapSandbox
 
@@ -32,7 +33,7 @@ class RootfsSandbox(BwrapSandbox):
     kind = "rootfs"
     home = HOME
 
-    def __init__(self, spec: SandboxSpec) -> None:
+    def __init__(self, spec: SandboxSpec, nest: Nest | None = None) -> None:
         if spec.image is None:
             raise SandboxUnavailableError("the rootfs sandbox runs images, and none is given: use bwrap")
         if spec.image.capabilities:
@@ -40,7 +41,7 @@ class RootfsSandbox(BwrapSandbox):
             raise SandboxUnavailableError(f"the rootfs sandbox gives no capabilities ({wanted}): use docker")
         self._image: SandboxImage = spec.image
         self.workdir = posixpath.normpath(self._image.workdir)
-        super().__init__(spec)
+        super().__init__(spec, nest)
 
     def _plan_system(self) -> list[str]:
         self._root = unpacked(self._image)

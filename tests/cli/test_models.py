@@ -38,9 +38,9 @@ def test_a_model_acts(chat_server, run, tmp_path):
     assert group["grading"] is None
     assert {request["temperature"] for request in chat_server.requests} == {0.5}
     assert all(headers["authorization"] == f"Bearer {KEY}" for headers in chat_server.headers)
-    written = [path.read_text() for path in (tmp_path / "run").rglob("*") if path.is_file()]
-    assert '"chat:scripted"' in "".join(written)
-    assert not any(KEY in each for each in written)
+    written = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert b'"chat:scripted"' in b"".join(written)
+    assert not any(KEY.encode() in each for each in written)
 
 
 def test_a_model_calls_tools(chat_server, run):

@@ -208,7 +208,7 @@ def test_the_users_own_git_configuration_has_no_say(tree, tmp_path, monkeypatch)
 def test_missing_git_is_one_clear_line(tree, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(EnvironmentBuildError, match=r"^git is not on PATH: install git$"):
-        make_patch(tree, FIX)
+        make_patch(tree, {"run.sh": FileState(b"src", "120000")})
 
 
 NAMES = [

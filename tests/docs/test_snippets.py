@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-WALKS = [ROOT / "docs" / "own-repository.md"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WALKS = [ROOT / "docs" / f"{name}.md" for name in ("index", "own-repository", "exports", "runs", "view")]
 """Pages that are one story: all their blocks run in order, in one folder, as a reader would type them."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 

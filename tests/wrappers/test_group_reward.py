@@ -396,5 +396,6 @@ def test_the_constructor_arguments_are_recorded(make):
         "rollout_deadline_s": 9.0,
         "seed": 0,
         "flag_policy": "flag",
+        "grading_workers": 1,
         "strength": 0.25,
     }

@@ -1,0 +1,111 @@
+"""The command `gagar grade`; what it does is in `regrading`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gagar_env.cli.options import (
+    AsJson,
+    BudgetTokens,
+    BudgetUsd,
+    Flags,
+    GraderNoSeed,
+    GraderOrders,
+    GraderRubric,
+    GraderTemperature,
+    Repo,
+    Sandbox,
+    Sessions,
+    TaskFile,
+)
+
+
+def grade(
+    run: Annotated[Path | None, typer.Argument(help="A folder of `gagar run --out`.")] = None,
+    foreign: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="In place of RUN: trajectories of mini-swe-agent, SWE-agent or in ATIF; again."),
+    ] = None,
+    task: Annotated[str, typer.Option(help="For --from: what all of them are of. Default: by their ids.")] = "",
+    task_file: TaskFile = None,
+    repo: Repo = None,
+    trust_results: Annotated[
+        Path | None, typer.Option(help="For --from: results to take in place of running the tests.")
+    ] = None,
+    group_size: Annotated[
+        int | None, typer.Option(min=2, help="For --from: attempts of a group; default: all at one task.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="For --from: same seed, same labels.")] = 0,
+    sandbox: Sandbox = "auto",
+    flags: Flags = "flag",
+    grader: Annotated[str, typer.Option(help="rule, agentic, listwise, none, or module:Name of yours.")] = "rule",
+    grader_model: Annotated[
+        str, typer.Option(help="For --grader agentic or listwise: a model, or provider:name without --grader-url.")
+    ] = "",
+    grader_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")] = "",
+    grader_output: Annotated[
+        str, typer.Option(help="For --grader agentic: tool, or json_schema or prompted where tools cannot be called.")
+    ] = "",
+    grader_fallback: Annotated[str, typer.Option(help="Ranks where --grader fails: rule, say.")] = "",
+    grader_sessions: Sessions = False,
+    grader_temperature: GraderTemperature = "",
+    grader_no_seed: GraderNoSeed = False,
+    grader_orders: GraderOrders = None,
+    grader_rubric: GraderRubric = None,
+    budget_tokens: BudgetTokens = None,
+    budget_usd: BudgetUsd = None,
+    base: Annotated[str, typer.Option(help="grpo, dr_grpo or rloo; default: as in the run.")] = "",
+    scheme: Annotated[str, typer.Option(help="linear, geometric or tiers; default: as in the run.")] = "",
+    strength: Annotated[float | None, typer.Option(help="In [0, 1); default: as in the run.")] = None,
+    preserve: Annotated[str, typer.Option(help="Which sum stays, episode or token; default: as in the run.")] = "",
+    deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one grading; default: no limit.")] = None,
+    parallel: Annotated[int, typer.Option(min=1, help="Groups that are graded at one time.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Write a new run with the episodes and their new grades.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Grade stored episodes again, or those of another harness. Episodes are not run, stored ones not verified, again.
+
+    Exit code 1: something was left out, or the grader failed on every group.
+    """
+    from gagar_env.cli import models, regrading
+
+    settings = regrading.Settings(
+        run=run,
+        foreign=tuple(foreign or ()),
+        task=task,
+        task_file=task_file,
+        repo=repo,
+        trust_results=trust_results,
+        group_size=group_size,
+        seed=seed,
+        sandbox=sandbox,
+        flags=flags,
+        actors=models.Actors(
+            policy="noop",
+            grader=grader,
+            grader_model=grader_model,
+            grader_url=grader_url,
+            grader_output=grader_output,
+            grader_fallback=grader_fallback,
+            grader_sessions=grader_sessions,
+            grader_temperature=grader_temperature,
+            grader_no_seed=grader_no_seed,
+            grader_orders=grader_orders,
+            grader_rubric=grader_rubric,
+            budget_tokens=budget_tokens,
+            budget_usd=budget_usd,
+        ),
+        grading={
+            name: value
+            for name, value in (("base", base), ("scheme", scheme), ("strength", strength), ("preserve", preserve))
+            if value not in ("", None)
+        },
+        deadline_s=deadline_s,
+        parallel=parallel,
+        out=out,
+    )
+    if not regrading.grade(settings, as_json=as_json):
+        raise typer.Exit(1)

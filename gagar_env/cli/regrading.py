@@ -1,0 +1,270 @@
+"""`gagar grade`: stored groups, or trajectories of other harnesses, graded and compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.progress import TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from gagar_env.cli import tasklists
+from gagar_env.cli.models import Actors, grading_json, make_grader
+from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
+from gagar_env.errors import GagarError
+from gagar_env.flag_policy import FlagPolicy, read_flag_policy
+from gagar_env.foreign import TrustedResults, foreign_groups
+from gagar_env.grading import Grader
+from gagar_env.group_result import GroupResult
+from gagar_env.regrading import Change, compare, grade_foreign, regrade
+from gagar_env.sandbox import choose_kind
+from gagar_env.store import RunFolder
+from gagar_env.tasks.task import Task
+from gagar_env.totals import grading_totals
+from gagar_env.verify import Verifier
+from gagar_env.wrappers.batches import GroupBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is graded, and how."""
+
+    run: Path | None
+    foreign: tuple[Path, ...]
+    task: str
+    task_file: Path | None
+    repo: Path | None
+    trust_results: Path | None
+    group_size: int | None
+    seed: int
+    sandbox: str
+    flags: str
+    actors: Actors
+    grading: Mapping[str, Any]
+    deadline_s: float | None
+    parallel: int
+    out: Path | None
+
+
+@dataclass(slots=True)
+class _Tally:
+    results: list[GroupResult] = field(default_factory=list)
+    changes: list[Change | None] = field(default_factory=list)
+    invalid: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def grade(settings: Settings, *, as_json: bool) -> bool:
+    """Grade, print what came of it, and write a new run where one is wanted.
+
+    Returns:
+        Whether nothing was left out and the grader gave a ranking wherever one was wanted of it, or at least once.
+
+    Raises:
+        GagarError: If nothing could be graded, or an option does not fit.
+    """
+    _check(settings)
+    flag_policy = _flag_policy(settings.flags)
+    grader = make_grader(settings.actors)
+    tally = _Tally()
+    source = None if settings.run is None else RunFolder.open(settings.run)
+    batches = (
+        _foreign(settings, grader, flag_policy, tally) if source is None else _again(settings, source, grader, tally)
+    )
+    olds = iter(()) if source is None else source.groups()
+    folder = None if settings.out is None else _folder(settings, source)
+    with progress_line(TextColumn("{task.completed} groups {task.description}"), TimeElapsedColumn()) as progress:
+        bar = progress.add_task("", total=None)
+        for batch in batches:
+            progress.update(bar, advance=1, description=batch.task.id)
+            result = batch.result
+            old = next((old for old in olds if old.group_id == result.group_id), None)
+            tally.results.append(result)
+            tally.changes.append(None if old is None else compare(old, result))
+            tally.invalid.update((batch.task.id, _fault(batch)) for _ in range(result.invalid_count > 0))
+            if folder is not None:
+                folder.add(result, batch.episodes, task=batch.task, attempt=batch.attempt)
+    if not tally.results:
+        raise GagarError(tally.left_out[0] if tally.left_out else f"{settings.run}: there is no group in it")
+    totals = grading_totals(tally.results)
+    if as_json:
+        print_json([_json(*pair) for pair in zip(tally.results, tally.changes, strict=True)])
+    else:
+        _print(tally, settings, grader)
+    if totals.all_failed:
+        first = one_line(next(result.fallback for result in tally.results if result.fallback))
+        _warn(f"the grader failed on every group; advantages are the plain ones: {first}")
+    for line in tally.left_out:
+        _warn(f"left out: {line}")
+    return not tally.left_out and not totals.all_failed
+
+
+def _check(settings: Settings) -> None:
+    if (settings.run is None) == (not settings.foreign):
+        raise GagarError("name a folder of `gagar run --out`, or trajectories with --from; one of the two")
+    if settings.run is not None:
+        given = {
+            "--task": settings.task,
+            "--trust-results": settings.trust_results,
+            "--group-size": settings.group_size,
+        }
+        if wrong := [flag for flag, value in given.items() if value]:
+            raise GagarError(f"{wrong[0]} is for --from: a run knows its tasks, results and groups")
+    need_git()
+
+
+def _flag_policy(text: str) -> FlagPolicy:
+    try:
+        return read_flag_policy(text)
+    except ValueError as error:
+        raise GagarError(f"--flags {text}: {error}") from error
+
+
+def _again(settings: Settings, source: RunFolder, grader: Grader | None, tally: _Tally) -> Iterator[GroupBatch]:
+    tasks = {} if settings.task_file is None else _known(settings)
+    try:
+        return regrade(
+            source,
+            grader,
+            tasks=tasks,
+            at_once=settings.parallel,
+            deadline_s=settings.deadline_s,
+            on_left_out=lambda _, reason: tally.left_out.append(reason),
+            **settings.grading,
+        )
+    except ValueError as error:
+        raise error if isinstance(error, GagarError) else GagarError(str(error)) from error
+
+
+def _foreign(settings: Settings, grader: Grader | None, flag_policy: FlagPolicy, tally: _Tally) -> Iterator[GroupBatch]:
+    trusted = None if settings.trust_results is None else TrustedResults.read(settings.trust_results)
+    if trusted is None:
+        choose_kind(settings.sandbox)
+    task = tasklists.select_one(settings.task, settings.task_file, settings.repo) if settings.task else None
+    groups = foreign_groups(
+        settings.foreign,
+        None if settings.task_file is None else _known(settings),
+        task=task,
+        verifier=Verifier(sandbox=settings.sandbox, flag_policy=flag_policy),
+        trusted=trusted,
+        group_size=settings.group_size,
+        on_left_out=lambda _, reason: tally.left_out.append(reason),
+    )
+    try:
+        return grade_foreign(
+            groups,
+            grader,
+            seed=settings.seed,
+            at_once=settings.parallel,
+            deadline_s=settings.deadline_s,
+            on_left_out=lambda _, reason: tally.left_out.append(reason),
+            **settings.grading,
+        )
+    except ValueError as error:
+        raise error if isinstance(error, GagarError) else GagarError(str(error)) from error
+
+
+def _known(settings: Settings) -> dict[str, Task]:
+    return {task.id: task for task in tasklists.usable([], settings.task_file, settings.repo)}
+
+
+def _folder(settings: Settings, source: RunFolder | None) -> RunFolder:
+    assert settings.out is not None
+    actors = settings.actors
+    said = {
+        "command": "grade",
+        "graded_from": [str(path) for path in settings.foreign] if source is None else str(source.path),
+        "grader": actors.grader,
+        "grader_model": actors.grader_model,
+        "seed": settings.seed,
+        **settings.grading,
+    }
+    try:
+        return RunFolder.create(settings.out, {**said, "original": {} if source is None else source.settings})
+    except OSError as error:
+        raise GagarError(f"--out {settings.out}: cannot be written: {error.strerror}") from error
+
+
+def _fault(batch: GroupBatch) -> str:
+    episode = next(e for e in batch.episodes if not e.valid)
+    return episode.error or (episode.report.reason if episode.report is not None else "") or "not verified"
+
+
+def _json(result: GroupResult, change: Change | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "group_id": result.group_id,
+        "task": result.task_id,
+        "kept": result.kept,
+        "reason": result.reason,
+        "passed": sum(result.passed),
+        "episodes": list(result.episode_ids),
+        "ranks": list(result.ranks),
+        "advantages": list(result.advantages) if result.comparable else None,
+        "sum_before": result.sum_before if result.comparable else None,
+        "sum_after": result.sum_after if result.comparable else None,
+        "grading": grading_json(result),
+    }
+    if change is not None:
+        shown |= {"tau": change.tau, "changed": change.changed, "sum_old": change.sum_old}
+    return shown
+
+
+def _print(tally: _Tally, settings: Settings, grader: Grader | None) -> None:
+    console.print(_table(tally))
+    reasons = Counter(result.reason.value for result in tally.results)
+    reasons["without the ranking that was wanted"] = sum(bool(result.fallback) for result in tally.results)
+    counts = ", ".join(f"{number} {why}" for why, number in reasons.items() if number)
+    name = "no grader" if grader is None else f"grader {grader.name!r}"
+    console.print(f"{counted(len(tally.results), 'group')} by {name}: {counts}", markup=False, highlight=False)
+    for task_id, fault in tally.invalid.items():
+        console.print(f"[yellow]invalid[/] {escape(f'{task_id}: {one_line(fault)}')}", highlight=False)
+    changes = [change for change in tally.changes if change is not None]
+    if changes:
+        taus = [change.tau for change in changes if change.tau is not None]
+        moved, total = sum(c.changed for c in changes), sum(c.episodes for c in changes)
+        agree = "no group has both rankings"
+        if taus:
+            agree = f"mean tau of the ranks {sum(taus) / len(taus):+.2f} over {counted(len(taus), 'group')}"
+        console.print(f"{moved} of {counted(total, 'advantage')} changed; {agree}", highlight=False)
+    usage = grading_totals(tally.results).usage
+    if usage.calls:
+        tokens = f"{usage.prompt_tokens} prompt and {usage.completion_tokens} completion tokens"
+        console.print(f"{counted(usage.calls, 'call')}, {tokens}, {usage.seconds:.1f} seconds", highlight=False)
+    where = f"written to {settings.out}" if settings.out is not None else "nothing was written: --out keeps it"
+    console.print(where, markup=False, highlight=False)
+
+
+def _table(tally: _Tally) -> Table:
+    again = any(change is not None for change in tally.changes)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    sums = ("tau", "changed", "sum\nbefore", "sum\nold", "sum\nnew") if again else ("sum\nbefore", "sum\nafter")
+    for name in ("task", "passed", "invalid", "group", "tiers", *sums):
+        table.add_column(name, justify="left" if name in ("task", "group") else "right", overflow="fold")
+    for result, change in zip(tally.results, tally.changes, strict=True):
+        tiers = len(result.verdict.tiers) if result.verdict is not None else 0
+        row = [
+            escape(result.task_id),
+            f"{sum(result.passed)}/{len(result.passed)}",
+            str(result.invalid_count),
+            result.reason.value,
+            str(tiers) if tiers else "-",
+        ]
+        totals = [result.sum_before, result.sum_after]
+        if again:
+            row += ["-", "-"] if change is None else [_tau(change.tau), f"{change.changed}/{change.episodes}"]
+            totals.insert(1, result.sum_before if change is None else change.sum_old)
+        table.add_row(*row, *(f"{total:+.4f}" if result.comparable else "-" for total in totals))
+    return table
+
+
+def _tau(tau: float | None) -> str:
+    return "-" if tau is None else f"{tau:+.2f}"
+
+
+def _warn(line: str) -> None:
+    errors.print(f"gagar: {line}", style="red", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,86 @@
+"""`gagar run --resume`: what a run was begun with is in its folder, and flags may repeat it, not contradict it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import typer
+
+from gagar_env.errors import GagarError
+from gagar_env.store import RunFolder
+
+FREE: Final = frozenset({"parallel", "as_json", "log", "prometheus", "model_url", "grader_url"})
+"""Options that may be others: no group depends on them. A model may have moved."""
+_NOT_KEPT: Final = frozenset({"as_json", "out", "resume"})
+_PATHS: Final = frozenset({"replay", "task_file", "repo", "skip", "grader_rubric"})
+_COMMAND: Final = "run"
+
+
+def stored(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a folder shall say of the options of its run, as plain JSON; without passwords of addresses."""
+    kept = {name: _plain(value) for name, value in options.items() if name not in _NOT_KEPT}
+    return {"command": _COMMAND, "cwd": os.getcwd(), **kept}
+
+
+def go_on(context: typer.Context, options: Mapping[str, Any]) -> tuple[RunFolder, dict[str, Any]]:
+    """The run that `options["resume"]` names, and the options that it was begun with.
+
+    The working folder is the one that it was begun in, if that is still there: files and modules are found as then.
+
+    Raises:
+        GagarError: If there is no such run, or a flag contradicts it.
+    """
+    path = Path(options["resume"]).absolute()
+    folder = RunFolder.open(path)
+    settings = folder.settings
+    if settings.get("command") != _COMMAND or "graded_from" in settings or "task_ids" not in settings:
+        raise GagarError(f"--resume {path}: it does not say what it was made with; `gagar run --out` writes such runs")
+    out = options.get("out")
+    if out is not None and Path(out).absolute() != path:
+        raise GagarError(f"--resume {path} goes on there: leave out --out {out}")
+    found = dict(options)
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in _NOT_KEPT or name not in settings:
+            continue
+        free = name in FREE and not (name == "parallel" and settings.get("curriculum"))
+        given = context.get_parameter_source(name)
+        if given is not None and given.name == "COMMANDLINE":
+            if free:
+                continue
+            if _plain(options[name]) != settings[name]:
+                raise GagarError(
+                    f"--resume {path}: the run was begun with {parameter.opts[0]} {_said(settings[name])}, "
+                    f"not {_said(_plain(options[name]))}: leave it out"
+                )
+        value = settings[name]
+        found[name] = Path(value) if name in _PATHS and value is not None else value
+    cwd = settings.get("cwd")
+    if isinstance(cwd, str) and Path(cwd).is_dir():
+        os.chdir(cwd)
+    return folder, found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return _without_password(value) if isinstance(value, str) else value
+
+
+def _without_password(text: str) -> str:
+    if "://" not in text or "@" not in text:
+        return text
+    parts = urlsplit(text)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "unset" if value in (None, "") else str(value)

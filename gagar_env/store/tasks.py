@@ -1,0 +1,92 @@
+"""The tasks of a run, kept so that its episodes can be shown and graded again wherever the tasks came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from gagar_env.errors import GagarError
+from gagar_env.store.exact import plain_json, read_exact
+from gagar_env.store.files import check_schema, read_json, write_whole
+from gagar_env.tasks.digest import task_digest
+from gagar_env.tasks.task import Task
+
+SCHEMA_VERSION: Final = 1
+_REMEMBERED: Final = 1000
+
+logger = logging.getLogger(__name__)
+
+
+class StoredTasks:
+    """The folder of tasks. A task is written once; one that has changed since is another file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._written: dict[int, tuple[Task, str]] = {}
+        self._files: dict[str, Path] = {}
+
+    def add(self, task: Task) -> str:
+        """Keep a task; its digest."""
+        with self._lock:
+            known = self._written.get(id(task))
+        if known is not None:  # it holds the task, so that its id stays its own
+            return known[1]
+        digest = task_digest(task)
+        record, exact = plain_json(task)
+        # Two tasks that are judged alike have one digest: the name is of all of it.
+        name = hashlib.sha256(digest.encode() + record + exact.encode()).hexdigest()[:32]
+        target = self.path / f"{name}.json"
+        if not target.exists():
+            self.path.mkdir(exist_ok=True)
+            head = json.dumps({"store_version": SCHEMA_VERSION, "digest": digest, "exact": exact}).encode()
+            write_whole(target, head[:-1] + b', "task": ' + record + b"}\n")
+        with self._lock:
+            if len(self._written) >= _REMEMBERED:
+                self._written.pop(next(iter(self._written)))
+            self._written[id(task)] = (task, digest)
+            self._files[task.id] = target
+        return digest
+
+    def get(self, task_id: str) -> Task | None:
+        """The task of that id as it was last kept; None if it was not, or cannot be read, which is logged."""
+        with self._lock:
+            known = self._files.get(task_id)
+        if known is None:
+            found = self._scan()
+            with self._lock:
+                self._files = {**found, **self._files}
+                known = self._files.get(task_id)
+        return None if known is None else _read(known)
+
+    def _scan(self) -> dict[str, Path]:
+        """Id of each task -> its newest file."""
+        found: dict[str, Path] = {}
+        for path in sorted(self.path.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+            if (task := _readable(path)) is not None:
+                found[task.id] = path
+        return found
+
+
+def _readable(path: Path) -> Task | None:
+    try:
+        return _read(path)
+    except GagarError as error:
+        logger.warning("%s", error)
+        return None
+
+
+def _read(path: Path) -> Task:
+    content = read_json(path)
+    check_schema(str(path), content.get("store_version"), SCHEMA_VERSION)
+    try:
+        exact = content.get("exact")
+        return Task.model_validate(read_exact(exact) if exact else content.get("task"))
+    except (ValidationError, ValueError, TypeError) as error:
+        raise GagarError(f"{path}: this is no task: the file is damaged") from error
