@@ -90,7 +90,8 @@ def check_task(
     kind = choose_kind(sandbox, image=task.image is not None)
     started = time.monotonic()
     digest = task_digest(task)  # of what is checked: files that change meanwhile make another task
-    check = _Check(task, _Telling(sandbox=sandbox), clock or Clock(task_s))
+    # Forks of one process have its addresses in common: a test that depends on them would look stable.
+    check = _Check(task, _Telling(sandbox=sandbox, warm=False), clock or Clock(task_s))
     try:
         kind = kind_for(task, sandbox)
         check.prepare(kind, on_progress)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ _DIFF = (
     *("--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"),
 )
 _MAX_CONTENT_BYTES = 512 * 1024 * 1024
+_HEADER = re.compile(rb"^diff --git .*", re.MULTILINE)
 _LEAVES_THE_TREE = ("beyond a symbolic link", "invalid path")
 
 
@@ -103,6 +105,16 @@ def make_patch(tree: Path, changes: Changes) -> bytes:
         renames = "--no-renames" if swapped else "--find-renames"
         command = (*_DIFF, renames, "refs/heads/old", "refs/heads/new")
         return patch_git(command, git_dir=git_dir, cwd=git_dir)
+
+
+def is_read_alike(patch: bytes) -> bool:
+    """Whether git surely reads a patch of `make_patch` as the changes that it was made from.
+
+    It need not where a name holds a blank, for a header does not say where a name ends, and it never writes a link
+    called `.gitmodules`: there it may refuse what it has made itself.
+    """
+    heads = _HEADER.findall(patch)
+    return all(head.count(b" ") == 3 and b".gitmodules" not in head.lower() for head in heads)
 
 
 def patch_paths(patch: bytes) -> tuple[str, ...]:

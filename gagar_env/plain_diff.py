@@ -3,7 +3,7 @@
 A process of git costs some milliseconds, and a patch takes two. What most episodes leave is a few edited places in a
 few text files, of which there is one shortest description only: that is written here. Everything else is git's: an edit
 that could as well be described in another way, or some lines further up or down; large ones, renames, modes, links,
-binary content, a last line without its end, and names that git would quote.
+binary content, a last line without its end, names that git would quote, and a heading that is not plain ASCII.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _BINARY_LOOK = 8000
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9_./@%+=:,~#-]+")
 _HEADING_CHARS = 80
 _HEADING = re.compile(rb"[A-Za-z_$]")
+_PLAIN_TEXT = re.compile(rb"[\t -~]*")
 _NONE = "0" * 40
 
 
@@ -95,7 +96,10 @@ def _hunks(old: list[bytes], new: list[bytes]) -> bytes | None:
         start, end = max(0, first.old - _CONTEXT), min(len(old), last.old_end + _CONTEXT)
         start_new, end_new = first.new - (first.old - start), last.new_end + (end - last.old_end)
         ranges = _range(start, end - start), _range(start_new, end_new - start_new)
-        parts.append(b"@@ -%s +%s @@%s\n" % (*ranges, _heading(old[:start])))
+        heading = _heading(old[:start])
+        if heading is None:
+            return None
+        parts.append(b"@@ -%s +%s @@%s\n" % (*ranges, heading))
         at = start
         for group in near:
             parts += [b" " + line for line in old[at : group.old]]
@@ -158,9 +162,13 @@ def _range(start: int, count: int) -> bytes:
     return b"%d" % first if count == 1 else b"%d,%d" % (first, count)
 
 
-def _heading(above: list[bytes]) -> bytes:
-    """What git shows behind a place: the last line above it that begins with a letter."""
+def _heading(above: list[bytes]) -> bytes | None:
+    """What git shows behind a place: the last line above it that begins with a letter.
+
+    None for one that git may cut at another byte: characters of several bytes, text in another encoding.
+    """
     for line in reversed(above):
         if _HEADING.match(line):
-            return b" " + line[:_HEADING_CHARS].rstrip(b" \t\n\v\f\r")
+            shown = line[:_HEADING_CHARS].rstrip(b" \t\n")
+            return b" " + shown if _PLAIN_TEXT.fullmatch(shown) else None
     return b""

@@ -30,12 +30,12 @@ from typing import Any, Protocol
 
 from gagar_env.changes import Changes, FileState
 from gagar_env.episode import Flag, Outcome, TestReport
-from gagar_env.errors import GagarError, PatchError, TaskError, VerifyError
+from gagar_env.errors import GagarError, PatchError, SandboxClosedError, TaskError, VerifyError
 from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_flags
 from gagar_env.flags import find_flags, first_of_each
 from gagar_env.kept_reports import KeptReports
 from gagar_env.official import Official, prepare_official
-from gagar_env.patch import normalise, read_patch
+from gagar_env.patch import is_read_alike, normalise, read_patch
 from gagar_env.provision import Provision
 from gagar_env.provision import provision as provision_task
 from gagar_env.reporter_tests import ReporterTests
@@ -102,7 +102,8 @@ class Verifier:
         Args:
             task: The task.
             patch: The work: a patch against the base tree, or the changes themselves.
-            changes: What the patch was made from, where the caller has it: the patch is not read again then.
+            changes: What `make_patch` made the patch from, where the caller has it: unless git might take the patch for
+                something else, it is not read again then.
 
         Returns:
             The report. Nothing that the agent or the infrastructure does wrong raises.
@@ -128,7 +129,10 @@ class Verifier:
             except Exception as error:
                 kind = "" if isinstance(error, GagarError) else f"{type(error).__name__}: "
                 report = TestReport(outcome=Outcome.ERROR, reason=one_line(f"{kind}{error}"))
-                logger.warning("verification of %s broke: %s", task.id, report.reason)
+                stopped = isinstance(error, SandboxClosedError)  # who closed it knows
+                logger.log(
+                    logging.INFO if stopped else logging.WARNING, "verification of %s broke: %s", task.id, report.reason
+                )
                 again = not isinstance(error, TaskError)  # a broken task stays broken
         took = round(time.monotonic() - started, 4)
         evidence = task.tests.evidence
@@ -144,7 +148,9 @@ class Verifier:
         size = len(patch) if isinstance(patch, bytes) else sum(len(s.data) for s in patch.values() if s)
         if size > task.limits.patch_bytes:
             raise PatchError(f"{size} bytes, the limit is {task.limits.patch_bytes}")
-        work = patch if changes is None else changes
+        work = patch
+        if changes is not None and (not isinstance(patch, bytes) or is_read_alike(patch)):
+            work = changes  # else the patch is read: what is kept of the work must earn what the work earns
         if observe or not self._reports.size or not isinstance(patch, bytes):
             return self._judged(ready, work)
         return self._reports.get((_key(ready), patch), partial(self._judged, ready, work))

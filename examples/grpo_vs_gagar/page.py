@@ -46,9 +46,8 @@ _INTRODUCTION = """\
 Three arms train the same policy from the same start, on the same tasks with the same seeds: plain GRPO, GAGAR
 (advantage moved between passing episodes by the rank that a grader gives them), and GRPO with a quality penalty in the
 reward, which does not keep the sum. Quality is measured by what the grader in the loop is not shown: the distance to
-known clean solutions (0 = one of them, 1 = nothing in common), lines out of scope, and hidden regression tests. Size
-and scope are criteria of the rule grader too, so that its arm is favoured in them; the regression tests have nothing
-of it."""
+known clean solutions (0 = one of them, 1 = nothing in common) and hidden regression tests. Lines out of scope and size
+are shown beside it; they are criteria of the rule grader too, which favours the arms that rank by it."""
 _PATCH_LINES = 70
 """Of an example; the rest is left out and counted."""
 

@@ -67,11 +67,11 @@ def root(
     """Groupwise agentic grading and advantage redistribution for code agents."""
 
 
+app.add_typer(runs_app, name="runs")
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(grader_app, name="grader")
 app.add_typer(images_app, name="images")
 app.add_typer(cache_app, name="cache")
-app.add_typer(runs_app, name="runs")
 
 
 @app.command()
@@ -204,8 +204,9 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check tasks: the reference earns 1, doing nothing earns 0, every time. With --attack: cheating earns nothing.
+    """Check tasks: the reference earns 1, doing nothing earns 0.
 
+    Every time, with --repeats. With --attack: cheating earns nothing.
     Exit code 0: all are good. 1: some are bad. 3: none is bad, but some could not be checked here.
     """
     from gagar_env.cli import checks, tasklists
@@ -242,7 +243,10 @@ def doctor(
     prune: Annotated[bool, typer.Option("--prune", help="Remove containers whose trainers are dead.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what works on this machine, and what to install for the rest. Exit code 1: nothing can run."""
+    """Show what works here, and what to install for the rest.
+
+    Exit code 1: nothing can run.
+    """
     from gagar_env.cli import doctors
 
     if not doctors.doctor(as_json=as_json, remove=prune):

@@ -12,9 +12,7 @@ from gagar_env.cli.options import AsJson
 if TYPE_CHECKING:
     from gagar_env.cache_room import Entry
 
-cache_app = typer.Typer(
-    help="Look after the cache: base trees, environments, mirrors, downloads, unpacked images.", no_args_is_help=True
-)
+cache_app = typer.Typer(help="Look after the cache of trees, environments and images.", no_args_is_help=True)
 
 
 @cache_app.command("list")

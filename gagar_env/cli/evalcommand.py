@@ -56,8 +56,9 @@ def evaluation(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a policy without groups: pass@1, pass@k, and size, scope, turns and tokens of what passes.
+    """Measure a policy without groups: pass@k, patch size, turns, tokens.
 
+    Size, scope, turns and tokens are those of what passes.
     Exit code 1: a task has no result.
     """
     from gagar_env.cli import evaluating, models, tasklists

@@ -66,8 +66,9 @@ def grade(
     out: Annotated[Path | None, typer.Option(help="Write a new run with the episodes and their new grades.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Grade stored episodes again, or those of another harness. Episodes are not run, stored ones not verified, again.
+    """Grade stored episodes again, or those of other harnesses.
 
+    No episode is run again; patches of other harnesses are verified, stored ones were.
     Exit code 1: something was left out, or the grader failed on every group.
     """
     from gagar_env.cli import models, regrading

@@ -16,6 +16,7 @@ from rich.table import Table
 from gagar_env.cli import tasklists
 from gagar_env.cli.models import Actors, grading_json, make_grader
 from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
+from gagar_env.cli.runtally import ROWS
 from gagar_env.errors import GagarError
 from gagar_env.flag_policy import FlagPolicy, read_flag_policy
 from gagar_env.foreign import TrustedResults, foreign_groups
@@ -25,7 +26,7 @@ from gagar_env.regrading import Change, compare, grade_foreign, regrade
 from gagar_env.sandbox import choose_kind
 from gagar_env.store import RunFolder
 from gagar_env.tasks.task import Task
-from gagar_env.totals import grading_totals
+from gagar_env.totals import GradingTally, GradingTotals
 from gagar_env.verify import Verifier
 from gagar_env.wrappers.batches import GroupBatch
 
@@ -53,10 +54,40 @@ class Settings:
 
 @dataclass(slots=True)
 class _Tally:
-    results: list[GroupResult] = field(default_factory=list)
-    changes: list[Change | None] = field(default_factory=list)
+    """What is kept while it goes on: counts and a bounded number of rows, there may be thousands of groups."""
+
+    as_json: bool
+    groups: int = 0
+    rows: list[tuple[GroupResult, Change | None]] = field(default_factory=list)
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    grading: GradingTally = field(default_factory=GradingTally)
+    first_fallback: str = ""
+    advantages: int = 0
+    changed: int = 0
+    taus: int = 0
+    tau_sum: float = 0.0
     invalid: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+
+    def add(self, batch: GroupBatch, change: Change | None) -> None:
+        """Count one more group."""
+        result = batch.result
+        self.groups += 1
+        self.reasons[result.reason.value] += 1
+        self.grading.add(result)
+        self.first_fallback = self.first_fallback or result.fallback
+        if result.invalid_count:
+            self.invalid[batch.task.id] = _fault(batch)
+        if len(self.rows) < ROWS:
+            self.rows.append((result, change))
+        if self.as_json:
+            self.shown.append(_json(result, change))
+        if change is not None:
+            self.advantages += change.episodes
+            self.changed += change.changed
+            self.taus += change.tau is not None
+            self.tau_sum += change.tau or 0.0
 
 
 def grade(settings: Settings, *, as_json: bool) -> bool:
@@ -68,10 +99,10 @@ def grade(settings: Settings, *, as_json: bool) -> bool:
     Raises:
         GagarError: If nothing could be graded, or an option does not fit.
     """
-    _check(settings)
     flag_policy = _flag_policy(settings.flags)
+    _check(settings)
     grader = make_grader(settings.actors)
-    tally = _Tally()
+    tally = _Tally(as_json=as_json)
     source = None if settings.run is None else RunFolder.open(settings.run)
     batches = (
         _foreign(settings, grader, flag_policy, tally) if source is None else _again(settings, source, grader, tally)
@@ -84,21 +115,18 @@ def grade(settings: Settings, *, as_json: bool) -> bool:
             progress.update(bar, advance=1, description=batch.task.id)
             result = batch.result
             old = next((old for old in olds if old.group_id == result.group_id), None)
-            tally.results.append(result)
-            tally.changes.append(None if old is None else compare(old, result))
-            tally.invalid.update((batch.task.id, _fault(batch)) for _ in range(result.invalid_count > 0))
+            tally.add(batch, None if old is None else compare(old, result))
             if folder is not None:
                 folder.add(result, batch.episodes, task=batch.task, attempt=batch.attempt)
-    if not tally.results:
+    if not tally.groups:
         raise GagarError(tally.left_out[0] if tally.left_out else f"{settings.run}: there is no group in it")
-    totals = grading_totals(tally.results)
+    totals = tally.grading.totals()
     if as_json:
-        print_json([_json(*pair) for pair in zip(tally.results, tally.changes, strict=True)])
+        print_json(tally.shown)
     else:
-        _print(tally, settings, grader)
+        _print(tally, settings, grader, totals)
     if totals.all_failed:
-        first = one_line(next(result.fallback for result in tally.results if result.fallback))
-        _warn(f"the grader failed on every group; advantages are the plain ones: {first}")
+        _warn(f"the grader failed on every group; advantages are the plain ones: {one_line(tally.first_fallback)}")
     for line in tally.left_out:
         _warn(f"left out: {line}")
     return not tally.left_out and not totals.all_failed
@@ -112,9 +140,11 @@ def _check(settings: Settings) -> None:
             "--task": settings.task,
             "--trust-results": settings.trust_results,
             "--group-size": settings.group_size,
+            "--seed": settings.seed,
+            "--flags": settings.flags.strip() not in ("", "flag"),
         }
         if wrong := [flag for flag, value in given.items() if value]:
-            raise GagarError(f"{wrong[0]} is for --from: a run knows its tasks, results and groups")
+            raise GagarError(f"{wrong[0]} is for --from: a run keeps its tasks, results, groups and seeds")
     need_git()
 
 
@@ -214,24 +244,23 @@ def _json(result: GroupResult, change: Change | None) -> dict[str, Any]:
     return shown
 
 
-def _print(tally: _Tally, settings: Settings, grader: Grader | None) -> None:
+def _print(tally: _Tally, settings: Settings, grader: Grader | None, totals: GradingTotals) -> None:
     console.print(_table(tally))
-    reasons = Counter(result.reason.value for result in tally.results)
-    reasons["without the ranking that was wanted"] = sum(bool(result.fallback) for result in tally.results)
+    if tally.groups > len(tally.rows):
+        console.print(f"... and {tally.groups - len(tally.rows)} more: --json has them all", highlight=False)
+    reasons = {**tally.reasons, "without the ranking that was wanted": totals.fallbacks}
     counts = ", ".join(f"{number} {why}" for why, number in reasons.items() if number)
     name = "no grader" if grader is None else f"grader {grader.name!r}"
-    console.print(f"{counted(len(tally.results), 'group')} by {name}: {counts}", markup=False, highlight=False)
+    console.print(f"{counted(tally.groups, 'group')} by {name}: {counts}", markup=False, highlight=False)
     for task_id, fault in tally.invalid.items():
         console.print(f"[yellow]invalid[/] {escape(f'{task_id}: {one_line(fault)}')}", highlight=False)
-    changes = [change for change in tally.changes if change is not None]
-    if changes:
-        taus = [change.tau for change in changes if change.tau is not None]
-        moved, total = sum(c.changed for c in changes), sum(c.episodes for c in changes)
+    if tally.advantages:
         agree = "no group has both rankings"
-        if taus:
-            agree = f"mean tau of the ranks {sum(taus) / len(taus):+.2f} over {counted(len(taus), 'group')}"
-        console.print(f"{moved} of {counted(total, 'advantage')} changed; {agree}", highlight=False)
-    usage = grading_totals(tally.results).usage
+        if tally.taus:
+            agree = f"mean tau of the ranks {tally.tau_sum / tally.taus:+.2f} over {counted(tally.taus, 'group')}"
+        changed = f"{tally.changed} of {counted(tally.advantages, 'advantage')} changed"
+        console.print(f"{changed}; {agree}", highlight=False)
+    usage = totals.usage
     if usage.calls:
         tokens = f"{usage.prompt_tokens} prompt and {usage.completion_tokens} completion tokens"
         console.print(f"{counted(usage.calls, 'call')}, {tokens}, {usage.seconds:.1f} seconds", highlight=False)
@@ -240,12 +269,12 @@ def _print(tally: _Tally, settings: Settings, grader: Grader | None) -> None:
 
 
 def _table(tally: _Tally) -> Table:
-    again = any(change is not None for change in tally.changes)
+    again = tally.advantages > 0
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     sums = ("tau", "changed", "sum\nbefore", "sum\nold", "sum\nnew") if again else ("sum\nbefore", "sum\nafter")
     for name in ("task", "passed", "invalid", "group", "tiers", *sums):
         table.add_column(name, justify="left" if name in ("task", "group") else "right", overflow="fold")
-    for result, change in zip(tally.results, tally.changes, strict=True):
+    for result, change in tally.rows:
         tiers = len(result.verdict.tiers) if result.verdict is not None else 0
         row = [
             escape(result.task_id),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -18,6 +18,7 @@ FREE: Final = frozenset({"parallel", "as_json", "log", "prometheus", "model_url"
 _NOT_KEPT: Final = frozenset({"as_json", "out", "resume"})
 _PATHS: Final = frozenset({"replay", "task_file", "repo", "skip", "grader_rubric"})
 _COMMAND: Final = "run"
+_USER: Final = re.compile("://[^/?#]*@")
 
 
 def stored(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,10 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def _without_password(text: str) -> str:
-    if "://" not in text or "@" not in text:
-        return text
-    parts = urlsplit(text)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return _USER.sub("://", text)
 
 
 def _said(value: Any) -> str:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from gagar_env.cli.output import console, counted, errors, print_json, progress_line
 from gagar_env.errors import GagarError
-from gagar_env.store import GroupRecord, RunFolder, RunSummary, find_runs, summarize, verify_run
+from gagar_env.store import FailureRecord, GroupRecord, RunFolder, RunSummary, find_runs, summarize, verify_run
 
 _SHOWN = 200
 """Groups of a run that are shown in a table."""
@@ -28,7 +28,7 @@ def show_list(folder: Path, *, as_json: bool) -> None:
         GagarError: If there is no such folder.
     """
     if not folder.is_dir():
-        raise GagarError(f"{folder}: there is no such folder")
+        raise GagarError(f"{folder}: {'is a file, name a folder' if folder.exists() else 'there is no such folder'}")
     found = [(run, summarize(run)) for run in find_runs(folder)]
     if as_json:
         print_json([_summary_json(run, summary) for run, summary in found])
@@ -64,7 +64,7 @@ def show(run: Path, *, as_json: bool) -> None:
     summary = summarize(folder)
     if as_json:
         groups = [_group_json(record) for record in folder.records()]
-        failures = [{"number": f.attempt, "task": f.task_id, "error": f.error} for f in folder.failures()]
+        failures = [{"number": f.attempt, "task": f.task_id, "error": f.error} for f in _left(folder)]
         about = {**_summary_json(folder, summary), "settings": folder.settings, "failures": failures, "groups": groups}
         print_json(about)
         return
@@ -85,10 +85,19 @@ def show(run: Path, *, as_json: bool) -> None:
     console.print(table)
     if summary.groups > _SHOWN:
         console.print(f"... and {summary.groups - _SHOWN} more: --json has them all", highlight=False)
-    failed = Counter((failure.task_id, failure.error) for failure in folder.failures())
+    failed = Counter((failure.task_id, failure.error) for failure in _left(folder))
     for (task_id, why), number in failed.items():
         text = f"{task_id}: {counted(number, 'group')} could not be run: {why}"
         console.print(text, markup=False, highlight=False)
+
+
+def _left(folder: RunFolder) -> list[FailureRecord]:
+    """The last failure of each group that is not there: a resumed run tries those again that failed."""
+    last = {failure.attempt: failure for failure in folder.failures()}
+    for record in folder.records() if last else ():
+        if record.attempt is not None:
+            last.pop(record.attempt, None)
+    return list(last.values())
 
 
 def verify(run: Path, *, as_json: bool) -> bool:

@@ -20,23 +20,23 @@ class Done:
     """What a run has already.
 
     Attributes:
-        groups: Number -> the group, without its verdict.
+        groups: Number -> the group, without its verdict; None where nobody asks for what came of it.
         failures: Number -> which task could not be run, and why.
         digests: Task -> what it was then.
     """
 
-    groups: Mapping[int, GroupResult] = field(default_factory=dict)
+    groups: Mapping[int, GroupResult | None] = field(default_factory=dict)
     failures: Mapping[int, FailureRecord] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: RunFolder) -> Done:
-        """Read it."""
-        groups: dict[int, GroupResult] = {}
+    def of(cls, folder: RunFolder, *, results: bool = True) -> Done:
+        """Read it; without `results` only which groups are there, of however many."""
+        groups: dict[int, GroupResult | None] = {}
         digests: dict[str, str] = {}
         for record in folder.records():
             if record.attempt is not None:
-                groups[record.attempt] = record.result.model_copy(update={"verdict": None})
+                groups[record.attempt] = record.result.model_copy(update={"verdict": None}) if results else None
                 if record.task_digest:
                     digests.setdefault(record.result.task_id, record.task_digest)
         failures = {failure.attempt: failure for failure in folder.failures()}
@@ -127,7 +127,7 @@ class _Drawn:
     def __init__(self, sampler: Sampler, tasks: Sequence[Task], numbers: _Numbers, at_once: int, done: Done) -> None:
         self.skipped: list[tuple[int, str]] = []
         self._sampler, self._tasks, self._numbers, self._at_once = sampler, tasks, numbers, at_once
-        self._groups = dict(done.groups)
+        self._groups = {number: result for number, result in done.groups.items() if result is not None}
         self._failures = {number: failure.error for number, failure in done.failures.items()}
 
     def __iter__(self) -> Iterator[Iterator[GroupJob]]:

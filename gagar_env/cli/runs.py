@@ -98,14 +98,20 @@ def run(settings: Settings, tasks: Sequence[Task], *, broken: Sequence[tuple[str
         folder = settings.resume or _new_folder(settings, tasks, count)
         if folder is not None:
             stack.enter_context(driving(folder.path))
-        done = DONE if folder is None else Done.of(folder)
+        done = DONE if folder is None else Done.of(folder, results=settings.curriculum)
         if settings.resume is not None:
             _check_tasks(settings.resume, tasks, done)
             _count_stored(settings, settings.resume, tally, log)
             if settings.curriculum:  # what it left out stays left out
                 tally.broken.update((each.task_id, TaskError(each.error)) for each in done.failures.values())
         log.begin(folder)
-        _Driver(settings, tasks, count, policy, folder, tally, log, done).run(grader, flag_policy)
+        driver = _Driver(settings, tasks, count, policy, folder, tally, log, done)
+        try:
+            driver.run(grader, flag_policy)
+        except KeyboardInterrupt:
+            if folder is not None:
+                warn(f"stopped; go on with `gagar run --resume {folder.path}`")
+            raise
     return _end(tally, policy, folder, broken)
 
 
@@ -198,6 +204,8 @@ def _new_folder(settings: Settings, tasks: Sequence[Task], count: int) -> RunFol
     about = {**(settings.stored or {}), "group_count": count, "task_ids": [task.id for task in tasks]}
     try:
         return RunFolder.create(settings.out, about)
+    except FileExistsError as error:
+        raise GagarError(f"--out {settings.out} is a file: name a folder") from error
     except OSError as error:
         raise GagarError(f"--out {settings.out}: cannot be written: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""The commands below `gagar tasks`, `gagar images` and `gagar grader`, one function each."""
+"""The commands below `gagar runs`, `gagar tasks`, `gagar images` and `gagar grader`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVAL_GROUPS = 36
 tasks_app = typer.Typer(help="Find, make and count tasks.", no_args_is_help=True)
 grader_app = typer.Typer(help="Find out how good a grader is.", no_args_is_help=True)
 images_app = typer.Typer(help="Pull, list and remove images of tasks.", no_args_is_help=True)
-runs_app = typer.Typer(help="List, show, check and export runs that were written with --out.", no_args_is_help=True)
+runs_app = typer.Typer(help="List, show, check and export runs of `gagar run --out`.", no_args_is_help=True)
 runs_app.command("list")(runs_list)
 runs_app.command("show")(runs_show)
 runs_app.command("verify")(runs_verify)

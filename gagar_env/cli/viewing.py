@@ -29,7 +29,7 @@ def view(
     ] = DEFAULT_MB,
     open_it: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
 ) -> None:
-    """Look at a run in the browser: curves, groups side by side, patches, verdicts, advantages."""
+    """Look at a run in the browser: curves, and groups side by side."""
     from gagar_env.view import Site, open_runs
 
     site = Site(open_runs(run))

@@ -66,11 +66,9 @@ def export_run(
         GagarError: If there is no run, `out` is taken, nothing is to be exported, or it cannot be written.
         MissingDependencyError: If the format needs pyarrow and it is not installed.
     """
-    if format not in FORMATS or only not in ONLY or pick not in PICKS:
-        raise GagarError(
-            f"an export has a format of {', '.join(FORMATS)}, `only` of {', '.join(ONLY)} and `pick` of "
-            f"{', '.join(PICKS)}; got {format!r}, {only!r} and {pick!r}"
-        )
+    for name, given, known in (("format", format, FORMATS), ("only", only, ONLY), ("pick", pick, PICKS)):
+        if given not in known:
+            raise GagarError(f"unknown {name} {given!r}: there are {', '.join(known)}")
     source = run if isinstance(run, RunFolder) else RunFolder.open(Path(run))
     target = Path(out)
     notes: list[str] = []

@@ -65,7 +65,7 @@ def exported_episodes(run: RunFolder, *, only: Only = "all", pick: Pick = "all",
     Args:
         run: The run.
         only: `kept` takes the valid members of kept groups, on which a learner trains; `passed` those that passed.
-        pick: Of the episodes of each task: all, the first, or the best: passed, then by rank, then the first.
+        pick: Of the episodes of each task: all, the first, or the best: passed, then valid, then by rank.
         note: Told of an episode that cannot be read; it is left out.
     """
     chosen = None if pick == "all" else _picked(run, only, pick)
@@ -106,13 +106,14 @@ def _wanted(result: GroupResult, position: int, only: Only) -> bool:
 
 def _picked(run: RunFolder, only: Only, pick: Pick) -> set[tuple[int, int]]:
     """Number of the group and place in it, of one episode of each task."""
-    found: dict[str, tuple[tuple[bool, int], tuple[int, int]]] = {}
+    found: dict[str, tuple[tuple[bool, bool, int], tuple[int, int]]] = {}
     for number, record in enumerate(run.records()):
         result = record.result
         for position, rank in enumerate(result.ranks):
             if not _wanted(result, position, only):
                 continue
-            worth = (not result.passed[position], rank or 0) if pick == "best" else (False, 0)
+            bad = (not result.passed[position], not result.valid[position], rank or 0)
+            worth = bad if pick == "best" else (False, False, 0)
             known = found.get(result.task_id)
             if known is None or worth < known[0]:
                 found[result.task_id] = (worth, (number, position))

@@ -8,6 +8,7 @@ Ours (advantages, ranks, a patch that is no text) is under `gagar`, which reader
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -22,6 +23,7 @@ from gagar_env.envs.observation import clean_text
 from gagar_env.episode import Episode, EpisodeStatus, Turn
 from gagar_env.exports.records import Exported, patch_text
 
+_LONGEST: Final = 200
 _FENCE = re.compile(r"```(?:bash|sh)[ \t]*\r?\n.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _ENDED: Final = {
     EpisodeStatus.TURN_LIMIT: "exit_cost",
@@ -49,7 +51,12 @@ def write_traj(episodes: Iterable[Exported], folder: Path) -> int:
 
 def file_name(instance_id: str) -> str:
     """An id as a file name; that of SWE-bench's ids, and of any without odd characters, is the id itself."""
-    return quote(clean_text(instance_id), safe=" +@,=")[:200]
+    name = quote(clean_text(instance_id), safe=" +@,=")
+    if not name.strip("."):  # the folder itself, or the one above
+        return name.replace(".", "%2E") or "%"
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:120]}+{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def traj_record(item: Exported) -> dict[str, Any]:

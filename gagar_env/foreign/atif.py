@@ -40,7 +40,7 @@ def read_atif(data: Mapping[str, Any]) -> Trajectory:
     """The trajectory in a file.
 
     Raises:
-        TrajectoryError: If it is one of ours whose infrastructure failed.
+        TrajectoryError: If it is one of ours that was cut, or whose infrastructure failed.
     """
     if (ours := _ours(mapping(data.get("extra")))) is not None:
         return _of_ours(ours)
@@ -77,8 +77,8 @@ def _ours(extra: Mapping[str, Any]) -> Episode | None:
 
 
 def _of_ours(episode: Episode) -> Trajectory:
-    if episode.status is EpisodeStatus.ERROR:
-        raise TrajectoryError("its infrastructure failed: there is no work to judge")
+    if episode.status in (EpisodeStatus.ERROR, EpisodeStatus.CUT):
+        raise TrajectoryError(f"it ended with {episode.status.value}: there is no work to judge")
     return Trajectory(
         harness=NAME,
         names=(episode.task_id,),

@@ -29,7 +29,6 @@ _STATUS = {
     "TimeExceeded": EpisodeStatus.TIME_LIMIT,
     "RepeatedFormatError": EpisodeStatus.POLICY_LIMIT,
     "ContextWindowExceededError": EpisodeStatus.POLICY_LIMIT,
-    "UserInterruption": EpisodeStatus.CUT,
 }
 
 
@@ -51,6 +50,8 @@ def read_mini(data: Mapping[str, Any]) -> Trajectory:
     if status is None:
         what = f"it ended with {clean_text(ended)[:60]}" if isinstance(ended, str) and ended else "it has not ended"
         raise TrajectoryError(f"{what}: there is no work to judge")
+    if patch is None and status is not EpisodeStatus.SUBMITTED:
+        patch = b""  # it reached a limit before anything was submitted
     first, turns = _turns(data.get("messages"))
     config = mapping(info.get("config"))
     named = data.get("instance_id")

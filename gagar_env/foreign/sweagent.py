@@ -31,6 +31,9 @@ _LIMITS = {
     "exit_total_execution_time": EpisodeStatus.TIME_LIMIT,
 }
 
+_CRASHED = ("exit_error", "exit_environment_error", "exit_api", "early_exit")
+"""The harness, its sandbox or the model's server failed, or somebody ended it: no fault of the agent."""
+
 
 def is_swe_agent(data: Mapping[str, Any]) -> bool:
     """Whether a file has the shape of SWE-agent's."""
@@ -74,6 +77,8 @@ def _status(reason: str) -> EpisodeStatus | None:
     """`submitted`, `exit_cost`, or both: `submitted (exit_cost)`, where a limit submitted what was there."""
     if reason == "submitted":
         return EpisodeStatus.SUBMITTED
+    if reason.removeprefix("submitted (").removesuffix(")") in _CRASHED:  # what was there was submitted all the same
+        return None
     inner = reason.removeprefix("submitted (").removesuffix(")") if reason.startswith("submitted (") else reason
     found = _LIMITS.get(inner)
     return EpisodeStatus.POLICY_LIMIT if found is None and inner != reason else found

@@ -143,6 +143,7 @@ class RayRollouts:
             )
         )
         self._gradings, self._on_episode, self._on_failed = gradings, on_episode, on_failed
+        self._ranks = grader is not None or grader_factory is not None
         options = FleetOptions(
             slots=slots, gradings=gradings, cpus=cpus, silence_s=silence_s, actor=dict(worker_options or {})
         )
@@ -179,6 +180,7 @@ class RayRollouts:
             run = self._run = Run(
                 self._bounds,
                 grading=self._grading,
+                ranks=self._ranks,
                 on_episode=self._on_episode,
                 post=self._posted.put,
                 down=self._fleet.down,
@@ -186,7 +188,7 @@ class RayRollouts:
             )
             for up in self._fleet.ready:
                 run.up(up, self._gradings)
-        return self._iterate(run, done, iter(jobs))
+        yield from self._iterate(run, done, iter(jobs))
 
     def _iterate(
         self, run: Run, done: queue.SimpleQueue[Done | None], jobs: Iterator[GroupJob]

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from gagar_env.episode import Episode, EpisodeStatus
 from gagar_env.errors import GagarError
-from gagar_env.group_engine import OnEpisode
+from gagar_env.group_engine import OnEpisode, grade_job
 from gagar_env.integrations.ray_cluster import Up, import_ray, when
 from gagar_env.integrations.ray_setup import one_line
-from gagar_env.integrations.ray_worker import Graded, Played, grade_members
+from gagar_env.integrations.ray_worker import Graded, Played
 from gagar_env.jobs import FailedJob, GroupBatch, GroupJob
 from gagar_env.scheduling import Attempt, Bounds, Cut, Fail, Grade, Mask, Plain, Scheduler, Start
 
@@ -48,6 +48,7 @@ class Run:
     Args:
         bounds: Of the scheduler.
         grading: Further arguments of `grade_group`.
+        ranks: Whether there is a grader.
         on_episode: Told of each episode.
         post: Has a function called in the thread of this run.
         down: Told of a worker that does not answer.
@@ -59,6 +60,7 @@ class Run:
         bounds: Bounds,
         *,
         grading: Mapping[str, Any],
+        ranks: bool,
         on_episode: OnEpisode | None,
         post: Callable[[Callable[[], None]], None],
         down: Callable[[str, str], None],
@@ -69,6 +71,7 @@ class Run:
         self.over = False
         self._ray = import_ray()
         self._grading, self._on_episode, self._post, self._down, self._done = grading, on_episode, post, down, done
+        self._ranks = ranks
         self._held: dict[int, _Held] = {}
         self._calls: dict[Attempt, Any] = {}
         self._workers: dict[str, Up] = {}
@@ -98,7 +101,8 @@ class Run:
     def end(self) -> None:
         """Nobody waits for anything of this run any more."""
         self.over = True
-        for worker in self._workers.values():
+        workers, self._workers = self._workers, {}  # told once: their cluster may be gone the next time
+        for worker in workers.values():
             worker.handle.end_run.remote(self.id)
         self._held.clear()
         self._calls.clear()
@@ -194,9 +198,11 @@ class Run:
                 except Exception as error:
                     held.members[member] = self._masked(held, member, one_line(error))
         episodes = tuple(held.members)
-        result = grade_members(episodes, None, held.job, self._grading)
-        logger.warning("group %s keeps its plain advantages: %s", held.group_id, reason)
-        self._hand_out(number, Graded(result.model_copy(update={"fallback": reason}), episodes))
+        result = grade_job(held.job, episodes, None, self._grading).result
+        if self._ranks and result.kept:  # of others no ranking was wanted
+            logger.warning("group %s keeps its plain advantages: %s", held.group_id, reason)
+            result = result.model_copy(update={"fallback": reason})
+        self._hand_out(number, Graded(result, episodes))
 
     def _hand_out(self, number: int, graded: Graded) -> None:
         job = self._held.pop(number).job

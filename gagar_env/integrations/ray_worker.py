@@ -7,7 +7,6 @@ import os
 import pickle
 import queue
 import threading
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from gagar_env.acting import Policy
@@ -15,10 +14,9 @@ from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, SandboxUnavailableError, TaskError
 from gagar_env.flag_policy import judge_episode
-from gagar_env.grading import Grader
 from gagar_env.grading_calls import GradingCalls
-from gagar_env.group import grade_group
 from gagar_env.group_driver import GroupDriver
+from gagar_env.group_engine import grade_job
 from gagar_env.group_result import GroupResult
 from gagar_env.integrations.ray_rooms import Room
 from gagar_env.integrations.ray_setup import Setup, one_line
@@ -190,7 +188,8 @@ class Worker:
         if gone:
             return Graded(gone=tuple(gone))
         try:
-            return Graded(grade_members(tuple(episodes), self._calls, job, self._setup.grading), tuple(episodes))
+            batch = grade_job(job, tuple(episodes), self._calls, self._setup.grading)
+            return Graded(batch.result, batch.episodes)
         except Exception as error:
             return Graded(error=portable(error))
 
@@ -205,18 +204,3 @@ class Worker:
                 self._calls.stop()
             self._env.close()
         self._room.close()
-
-
-def grade_members(
-    episodes: tuple[Episode, ...], grader: Grader | None, job: GroupJob, grading: Mapping[str, Any]
-) -> GroupResult:
-    """The result of a group; its plain advantages where its base tree cannot be had here."""
-    asked: dict[str, Any] = {"task": job.task, "seed": job.seed, **grading}
-    try:
-        return grade_group(episodes, grader, **asked)
-    except (GagarError, OSError) as error:
-        if grader is None:
-            raise
-        plain = grade_group(episodes, None, **asked)
-        logger.warning("group %s keeps its plain advantages: %s", plain.group_id, one_line(error))
-        return plain.model_copy(update={"fallback": one_line(error)})

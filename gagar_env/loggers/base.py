@@ -40,7 +40,7 @@ def known_numbers(numbers: Numbers) -> dict[str, int | float]:
             known[str(name)] = int(value)
         elif value is not None and not isinstance(value, (str, bytes)):
             try:
-                number = float(value)
+                number = float(value.detach() if hasattr(value, "detach") else value)
             except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor of several numbers
                 continue
             if math.isfinite(number):

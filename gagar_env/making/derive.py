@@ -60,7 +60,8 @@ def derive(
     if known is not None:
         candidate = replace(candidate, reference_runs=known)
     try:
-        made = _Derivation(candidate, sandbox, runs, longest_s, verifier or Verifier(sandbox=sandbox)).made()
+        verifier = verifier or Verifier(sandbox=sandbox, warm=False)
+        made = _Derivation(candidate, sandbox, runs, longest_s, verifier).made()
     except RefusedError as refused:
         made = Made(id=candidate.id, reason=refused.reason, detail=str(refused))
     except (GagarError, OSError, ValueError) as error:  # ValueError: a record that is no valid task

@@ -89,7 +89,7 @@ def propose(
         codebase,
         sandbox=sandbox,
         statement=statement or BugStatement(),
-        verifier=verifier or Verifier(sandbox=sandbox),
+        verifier=verifier or Verifier(sandbox=sandbox, warm=False),
         longest_s=longest_s,
         on_progress=on_progress,
     ).candidates(wanted, seed)

@@ -139,7 +139,7 @@ class _Run:
         self._lock = threading.Lock()
         self._journal = Journal(folder / JOURNAL)
         self._sources = Sources(folder / SOURCES)
-        self._verifier = Verifier(sandbox=sandbox)
+        self._verifier = Verifier(sandbox=sandbox, warm=False)
         known = self._journal.last()
         self._made = {i for i, entry in known.items() if entry.made and is_task_folder(folder / i)}
         self._closed = self._made | {i for i, entry in known.items() if not entry.made and not entry.is_open(longest_s)}

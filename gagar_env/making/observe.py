@@ -93,7 +93,7 @@ def observe(
         verifier: Shared by callers that have many candidates.
         before: Runs that were done already; they count.
     """
-    verifier = verifier or Verifier(sandbox=sandbox)
+    verifier = verifier or Verifier(sandbox=sandbox, warm=False)
     task, patch = probe(candidate, longest_s), candidate.solution_patch if reference else b""
     seen = before or Observed()
     while len(seen.runs) < runs:

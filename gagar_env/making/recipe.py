@@ -81,7 +81,7 @@ def _call(
 ) -> Callable[[], Iterable[Candidate]]:
     """A maker's call with those of the settings that it takes."""
     offered = {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
-    offered |= {"verifier": Verifier(sandbox=settings.sandbox), **given}
+    offered |= {"verifier": Verifier(sandbox=settings.sandbox, warm=False), **given}
     takes = inspect.signature(propose).parameters
     return partial(propose, *arguments, **{key: value for key, value in offered.items() if key in takes})
 

@@ -73,7 +73,7 @@ def propose(
     environment = environment or repository_environment(
         pair.old_tree, name=name, version=old, before=_date(pair.new), tests_of=pair.new_tree, on_progress=on_progress
     )
-    explored = _Explored(pair, environment, verifier or Verifier(sandbox=sandbox), longest_s)
+    explored = _Explored(pair, environment, verifier or Verifier(sandbox=sandbox, warm=False), longest_s)
     whole = explored.start(runs)
     pieces = pieces_that_stand_alone(pair.code, whole, explored.attempt, most=most_pieces, words=_words(pair))
     for tried in pieces:

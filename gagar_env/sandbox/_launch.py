@@ -145,7 +145,7 @@ class HolderClient:
 
     def __init__(self, spec: dict[str, Any], nest: Nest | None = None) -> None:
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = self._torn = False
         self._idle = _idle if nest is None else nest.idle
         if spec["isolate"] and self._start_in_idle(spec):
             return
@@ -181,6 +181,7 @@ class HolderClient:
                 self.call("start", spec)
             except SandboxError:  # killed by somebody meanwhile, say; what is wrong with the spec a new one will tell
                 self._socket.close()
+                self._torn = False
             except BaseException:
                 self.close()
                 raise
@@ -200,6 +201,9 @@ class HolderClient:
             return self._exchange(method, arguments, fds)
 
     def _exchange(self, method: str, arguments: tuple[Any, ...], fds: tuple[int, ...]) -> Any:
+        if self._torn:  # a late answer would be taken for the answer to this
+            raise SandboxError(f"the sandbox did not answer before ({method})")
+        self._torn = True
         try:
             send(self._socket, (method, arguments), fds)
             answer, _ = receive(self._socket)
@@ -207,6 +211,7 @@ class HolderClient:
             raise SandboxError(f"the sandbox does not answer ({method}): {error}") from error
         if answer is None:
             raise SandboxError(f"the sandbox died ({method})")
+        self._torn = False
         verdict, value = answer
         if verdict == "error":
             raise SandboxError(f"sandbox {method}: {value}")

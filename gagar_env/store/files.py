@@ -73,7 +73,9 @@ def write_new(target: Path, data: bytes) -> None:
     part = _part(target, data)
     try:
         os.link(part, target)
-    except PermissionError:  # a file system without links
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
         with target.open("xb") as stream:
             stream.write(data)
     finally:

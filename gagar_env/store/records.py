@@ -80,7 +80,7 @@ def read_group(line: Mapping[str, Any], where: str) -> GroupRecord | None:
             ended_at=None if ended is None else datetime.fromisoformat(ended),
             task_digest=str(digest or ""),
         )
-    except (ValidationError, ValueError, TypeError):
+    except (ValidationError, ValueError, TypeError, OverflowError):
         return None
 
 
@@ -94,5 +94,5 @@ def read_failure(line: Mapping[str, Any]) -> FailureRecord | None:
     """The failure of a line; None if it is none."""
     try:
         return FailureRecord(attempt=int(line["attempt"]), task_id=str(line["task_id"]), error=str(line["error"]))
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         return None

@@ -17,7 +17,7 @@ from gagar_env.store.files import check_schema, read_json, read_lines, write_who
 from gagar_env.store.folder import RunFolder
 from gagar_env.store.lock import is_driven
 
-INDEX_VERSION: Final = 1
+INDEX_VERSION: Final = 2
 _FILES: Final = ("groups.jsonl", "failures.jsonl")
 
 State = Literal["running", "complete", "stopped", "unknown"]
@@ -36,7 +36,7 @@ class RunSummary:
         episodes: Of all groups.
         valid: Episodes with a test result.
         passed: Those that passed.
-        failed_jobs: Groups that could not be run, because of their task.
+        failed_jobs: Groups that could not be run, because of their task, and are not there since.
         attempts: Different numbers of groups that are there or could not be run.
         ended_at: Of the last group.
         state: `running` while a process works on it; `complete` when all groups that its settings ask for are there;
@@ -121,9 +121,9 @@ def _count(run: RunFolder) -> RunSummary:
         ended = line.get("ended_at") or ended
         if isinstance(line.get("attempt"), int):
             attempts.add(line["attempt"])
-    for failure in run.failures():
-        found.failed_jobs += 1
-        attempts.add(failure.attempt)
+    failed = {failure.attempt for failure in run.failures()} - attempts  # a resumed run tries them again
+    found.failed_jobs = len(failed)
+    attempts |= failed
     found.reasons, found.attempts = dict(reasons), len(attempts)
     with contextlib.suppress(ValueError, TypeError):
         found.ended_at = datetime.fromisoformat(ended) if ended else None

@@ -63,7 +63,7 @@ class StoredTasks:
             with self._lock:
                 self._files = {**found, **self._files}
                 known = self._files.get(task_id)
-        return None if known is None else _read(known)
+        return None if known is None else _readable(known)
 
     def _scan(self) -> dict[str, Path]:
         """Id of each task -> its newest file."""
@@ -77,7 +77,7 @@ class StoredTasks:
 def _readable(path: Path) -> Task | None:
     try:
         return _read(path)
-    except GagarError as error:
+    except (GagarError, OSError) as error:
         logger.warning("%s", error)
         return None
 

@@ -145,7 +145,8 @@ def open_runs(path: Path) -> list[Run]:
         GagarError: If there is none, or a newer version of this package wrote it.
     """
     if not path.is_dir():
-        raise GagarError(f"{path}: there is no such folder; name one that `gagar run --out` wrote")
+        what = "is a file" if path.exists() else "there is no such folder"
+        raise GagarError(f"{path}: {what}; name a folder that `gagar run --out` wrote")
     if (path / "run.json").is_file() or (path / "groups.jsonl").is_file():
         return [Run(RunFolder.open(path), path.resolve().name)]
     found = [Run(folder, folder.path.relative_to(path).as_posix()) for folder in islice(find_runs(path), MAX_RUNS)]

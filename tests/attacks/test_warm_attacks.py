@@ -9,8 +9,8 @@ from gagar_env.warm import SWITCH, servers
 
 EVERY_DAY = {"hack_3_signer"}
 PLAIN = (Kind.PROCESS, Kind.REPORT)
-RACES = {"hack_1_objects_changed_by_a_thread"}
-"""Whether their thread is in time for each test is chance, in both ways of starting."""
+RACES = {"hack_1_objects_changed_by_a_thread", "hack_3_written_later", "hack_9_writer"}
+"""Whether their thread or child is in time is chance, in both ways of starting."""
 RANDOM = re.compile(r"test_[0-9a-f]{12}|0x[0-9a-f]+|\d+\.\d+s")
 
 

@@ -87,3 +87,18 @@ def test_what_is_plain_and_what_is_left_to_git(tmp_path, monkeypatch, old, new, 
     assert (ours is not None) == is_plain
     assert ours in (None, gits)
     assert patches.read_patch(tmp_path, gits) == changes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"class A:\f\n", b"f(x) \v\n", b"class " + "é".encode() * 60 + b"\n", b"x" + "é".encode() * 60 + b"\n"),
+        *(b"caf\xe9\n", b"caf\xe9 " + b"y" * 90 + b"\n", b"a\tb \t\n", b"d" * 79 + b" e\n", b"_" * 99 + b"\n"),
+    ],
+)
+def test_what_git_shows_of_an_odd_line_above_is_gits(tmp_path, monkeypatch, line):
+    old = [line, *(b"  %d\n" % n for n in range(9))]
+    (tmp_path / "f.py").write_bytes(b"".join(old))
+    ours, gits = both(tmp_path, {"f.py": FileState(b"".join([*old[:-1], b"  new\n"]))}, monkeypatch)
+    assert ours in (None, gits)
+    assert (ours is not None) == (line.isascii() and not {11, 12} & set(line))

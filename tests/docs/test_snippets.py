@@ -1,6 +1,7 @@
 """Every Python block of the README and of docs/ runs, and every `gagar` line of their shell blocks.
 
-The Python blocks of one page run in order, in one interpreter, as a reader would type them. What names docker needs an
+The Python blocks of one page run in order, in one interpreter, as a reader would type them; the lines of a shell block
+run in order in one folder. What names docker needs an
 engine.
 """
 
@@ -36,12 +37,11 @@ def pages():
             yield pytest.param(code, id=page.name, marks=marks(page, code))
 
 
-def gagar_lines():
+def gagar_blocks():
     for page in (page for page in PAGES if page not in WALKS):
         for block in blocks(page, "sh"):
-            for line in block.splitlines():
-                if line.startswith("gagar "):
-                    yield pytest.param(line, id=f"{page.name}: {line}", marks=marks(page, line))
+            if lines := [line for line in block.splitlines() if line.startswith("gagar ")]:
+                yield pytest.param(lines, id=f"{page.name}: {lines[0]}", marks=marks(page, block))
 
 
 @pytest.mark.parametrize("code", list(pages()))
@@ -49,6 +49,7 @@ def test_python_blocks(code, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=tmp_path,
+        env={**os.environ, "RAY_ADDRESS": "local"},  # not the cluster of a test beside this one, which may be killed
         capture_output=True,
         text=True,
         timeout=300,
@@ -57,11 +58,12 @@ def test_python_blocks(code, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("line", list(gagar_lines()))
-def test_shell_lines(line, tmp_path):
-    command = [sys.executable, "-m", "gagar_env", *shlex.split(line, comments=True)[1:]]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.mark.parametrize("lines", list(gagar_blocks()))
+def test_shell_blocks(lines, tmp_path):
+    for line in lines:
+        command = [sys.executable, "-m", "gagar_env", *shlex.split(line, comments=True)[1:]]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.slow

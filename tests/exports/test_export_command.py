@@ -46,8 +46,8 @@ def test_a_system_prompt_from_a_file(export, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--format", "csv"], "a format of parquet, datasets, openai, traj, predictions"),
-        (["--format", "traj", "--only", "best"], "`only` of all, kept, passed"),
+        (["--format", "csv"], "there are parquet, datasets, openai, traj, predictions"),
+        (["--format", "traj", "--only", "best"], "there are all, kept, passed"),
         (["--format", "traj", "--model-name", "x"], "--model-name is for --format predictions, not for --format traj"),
         (["--format", "traj", "--system", "x"], "--system is for --format openai, not for --format traj"),
     ],

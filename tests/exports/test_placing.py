@@ -82,7 +82,7 @@ def test_nothing_to_export_is_an_error(run, tmp_path, names):
 
 
 def test_what_there_is_not_is_named(run, tmp_path):
-    with pytest.raises(GagarError, match="a format of parquet, datasets, openai, traj, predictions"):
+    with pytest.raises(GagarError, match="there are parquet, datasets, openai, traj, predictions"):
         export_run(run, tmp_path / "x", format="csv")
     with pytest.raises(GagarError):
         export_run(tmp_path / "no-run", tmp_path / "x", format="openai")

@@ -5,8 +5,11 @@ import json
 
 import pytest
 
+from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport
 from gagar_env.errors import GagarError
 from gagar_env.exports import export_run
+from gagar_env.group import grade_group
+from gagar_env.store import RunFolder
 
 KEYS = {"instance_id", "model_name_or_path", "model_patch"}
 
@@ -47,6 +50,18 @@ def test_the_best_is_what_passed_and_stands_first(run, tmp_path, groups):
     (row,) = lines(tmp_path / "best.jsonl")
     result, members = groups[0]
     assert row["model_patch"].encode() == members[result.ranks.index(0)].patch
+
+
+def test_the_best_of_a_task_that_nobody_solved_is_one_that_was_judged(tmp_path):
+    common = {"group_id": "g", "task_id": "t"}
+    lost = Episode(id="0", **common, status=EpisodeStatus.ERROR, error="no disk")
+    report = TestReport(outcome=Outcome.FAILED, reason="no")
+    tried = [Episode(id=i, **common, status=EpisodeStatus.SUBMITTED, patch=b"--- a", report=report) for i in "12"]
+    folder = RunFolder.create(tmp_path / "run")
+    folder.add(grade_group([lost, *tried], None), [lost, *tried])
+    summary = export_run(folder, tmp_path / "best.jsonl", format="predictions", pick="best")
+    assert (summary.episodes, summary.left_out) == (1, ())
+    assert lines(tmp_path / "best.jsonl")[0]["model_patch"] == "--- a"
 
 
 @pytest.mark.slow

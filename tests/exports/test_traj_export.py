@@ -6,6 +6,7 @@ import pytest
 
 from gagar_env.episode import EpisodeStatus
 from gagar_env.exports import export_run
+from gagar_env.exports.sweagent import file_name
 from gagar_env.foreign import find_trajectories, read_trajectory
 from gagar_env.foreign.trajectory import TrajectoryError
 
@@ -58,3 +59,13 @@ def test_read_back_it_is_the_same_work(out, episodes):
         ]
         assert trajectory.status is episode.status
     assert found["b/2"].status is EpisodeStatus.TURN_LIMIT
+
+
+def test_every_id_is_a_folder_of_its_own():
+    long = "a" * 300
+    names = [
+        file_name(text) for text in (".", "..", "", "%", f"{long}1", f"{long}2", "a/b", "a%2Fb", "django__django-1")
+    ]
+    assert len(set(names)) == len(names)
+    assert names[-1] == "django__django-1"
+    assert all(name.strip(".") and "/" not in name and len(name) <= 200 for name in names)

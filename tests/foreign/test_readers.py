@@ -62,6 +62,7 @@ def test_mini_swe_agent_at_its_limit_has_work_that_is_empty():
     ("status", "submission", "said"),
     [
         ("IndexError", "", "it ended with IndexError: there is no work to judge"),
+        ("UserInterruption", "", "it ended with UserInterruption: there is no work to judge"),
         ("", "", "it has not ended: there is no work to judge"),
         ("Submitted", "I am done.", "there is no patch in it, and no a.patch beside it"),
     ],
@@ -73,6 +74,14 @@ def test_mini_swe_agent_without_work(file, status, submission, said):
     with pytest.raises(TrajectoryError) as caught:
         read_trajectory(path)
     assert str(caught.value) == f"{path}: {said}"
+
+
+def test_a_limit_of_mini_swe_agent_whose_message_is_in_the_place_of_the_patch_is_work_that_is_empty(file):
+    data = json.loads(sample("limit").read_text())
+    for said in (None, "too many format errors"):
+        data["info"] |= {"exit_status": "RepeatedFormatError", "submission": said}
+        found = read_trajectory(file("a/b.traj.json", data))
+        assert (found.status, found.patch) == (EpisodeStatus.POLICY_LIMIT, b"")
 
 
 def test_a_patch_beside_the_file(file):
@@ -116,7 +125,7 @@ def test_swe_agent(file):
     ("ended", "submission", "status", "patch"),
     [
         ("submitted (exit_cost)", DIFF, EpisodeStatus.TURN_LIMIT, DIFF.encode()),
-        ("submitted (exit_error)", DIFF, EpisodeStatus.POLICY_LIMIT, DIFF.encode()),
+        ("submitted (exit_some_new_limit)", DIFF, EpisodeStatus.POLICY_LIMIT, DIFF.encode()),
         ("exit_cost", None, EpisodeStatus.TURN_LIMIT, b""),
         ("exit_context", None, EpisodeStatus.POLICY_LIMIT, b""),
         ("exit_total_execution_time", None, EpisodeStatus.TIME_LIMIT, b""),
@@ -128,10 +137,12 @@ def test_how_swe_agent_ended(ended, submission, status, patch):
     assert (found.status, found.patch) == (status, patch)
 
 
-@pytest.mark.parametrize("ended", ["exit_error", "exit_environment_error", None])
+@pytest.mark.parametrize("ended", ["exit_error", "exit_environment_error", "exit_api", "early_exit", None])
 def test_swe_agent_broke(ended):
     with pytest.raises(TrajectoryError, match="no work to judge"):
         read_swe_agent(swe_agent(exit_status=ended, submission=None))
+    with pytest.raises(TrajectoryError, match="no work to judge"):  # it submits what is there when it breaks
+        read_swe_agent(swe_agent(exit_status=ended and f"submitted ({ended})", submission=DIFF))
 
 
 def atif(**more):
@@ -189,9 +200,10 @@ def test_atif_of_this_package_is_the_whole_record(file):
     found = read_trajectory(file("one.json", to_atif(episode).decode()))
     assert (found.patch, found.turns, found.policy) == (episode.patch, turns, "p")
     assert (found.status, found.names[0]) == (EpisodeStatus.TIME_LIMIT, "our/task")
-    broken = Episode(**common, status="error", error="no disk")
-    with pytest.raises(TrajectoryError, match="its infrastructure failed: there is no work to judge"):
-        read_trajectory(file("two.json", to_atif(broken).decode()))
+    for status in ("error", "cut"):
+        broken = Episode(**common, status=status, patch=b"--- a", error="no disk")
+        with pytest.raises(TrajectoryError, match=f"it ended with {status}: there is no work to judge"):
+            read_trajectory(file("two.json", to_atif(broken).decode()))
 
 
 def test_atif_of_a_trial_of_harbor_is_named_by_its_result(file):

@@ -74,6 +74,7 @@ def test_the_results_are_those_of_one_machine_and_the_cluster_is_left_as_it_was(
     ) as rollouts:
         batches = list(rollouts.run(jobs(tiny_task, 4)))
         assert free().get("CPU", 0.0) == 0.0
+        rollouts.run(jobs(tiny_task, 1))  # nobody iterates: no run is under way
         again = list(rollouts.run(jobs(tiny_task, 1)))  # the same workers
         assert all(batch.task == tiny_task for batch in batches)
     whole(batches, 4)

@@ -58,6 +58,15 @@ def test_without_a_grader_there_are_no_ranks_to_compare(run, gagar):
     assert "advantages changed; no group has both rankings" in said
 
 
+def test_of_a_long_run_the_first_groups_are_shown_and_all_are_counted(run, gagar, monkeypatch):
+    monkeypatch.setattr("gagar_env.cli.regrading.ROWS", 1)
+    said = gagar("grade", run.path).stdout
+    assert "... and 2 more: --json has them all" in said
+    assert "3 groups by grader 'rule'" in said
+    assert "0 of 11 advantages changed; mean tau of the ranks +1.00 over 2 groups" in said
+    assert len(json.loads(gagar("grade", run.path, "--json").stdout)) == 3
+
+
 def test_what_is_left_out_is_said_and_the_exit_code_tells(run, gagar):
     next((run.path / "episodes").glob("g0%2F1*")).unlink()
     done = gagar("grade", run.path, code=1)
@@ -71,6 +80,8 @@ def test_what_is_left_out_is_said_and_the_exit_code_tells(run, gagar):
     [
         ([], "name a folder of `gagar run --out`, or trajectories with --from; one of the two"),
         (["RUN", "--from", "x"], "one of the two"),
+        (["RUN", "--flags", "zero"], "--flags is for --from"),
+        (["RUN", "--seed", "7"], "--seed is for --from"),
         (["RUN", "--task", "x"], "--task is for --from"),
         (["RUN", "--trust-results", "x"], "--trust-results is for --from"),
         (["RUN", "--strength", "2"], "strength"),

@@ -1,13 +1,20 @@
 """A run on disk: whole files, torn lines, no run over another, folders of other versions."""
 
+import errno
+import fcntl
 import json
 import logging
 import math
+import os
+import threading
 
 import pytest
 
+from gagar_env.cli.runfolders import show
+from gagar_env.cli.runplan import Done
 from gagar_env.errors import GagarError
 from gagar_env.store import FailureRecord, RunFolder, find_runs, summarize
+from gagar_env.store.lock import driving, is_driven
 from gagar_env.tasks.task import RepoSource, Task, Tests
 
 
@@ -168,13 +175,61 @@ def test_failures_and_summary_and_an_index_that_does_not_fit(tmp_path, make_grou
         "",
         "[]",
         text.replace('"groups": 2', '"groups": "many", "more": 1'),
-        text.replace('"version": 1', ""),
+        text.replace('"version": 2', ""),
     ):
         index.write_text(wrong)
         assert summarize(folder).groups == 2
     folder.add(*make_group("g3"), attempt=3)
     assert summarize(folder).groups == 3
     assert [run.id for run in find_runs(tmp_path)] == [folder.id]
+
+
+def test_a_failure_counts_once_and_not_at_all_when_the_group_is_there_after_all(tmp_path, make_group, capsys):
+    folder = RunFolder.create(tmp_path / "run", {"group_count": 3})
+    for number, why in ((0, "no engine"), (1, "no engine"), (0, "no engine"), (1, "no such image")):
+        folder.add_failure(FailureRecord(attempt=number, task_id="t", error=why))
+    folder.add(*make_group("g0"), attempt=0)
+    found = summarize(folder)
+    assert (found.failed_jobs, found.attempts, found.state) == (1, 2, "stopped")
+    show(folder.path, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["failures"] == [{"number": 1, "task": "t", "error": "no such image"}]
+    assert set(Done.of(folder, results=False).groups.items()) == {(0, None)}
+
+
+def test_a_listing_that_looks_at_a_run_does_not_keep_its_driver_away(tmp_path):
+    looking = (tmp_path / "run.lock").open("w")
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    gone = threading.Timer(0.1, looking.close)
+    gone.start()
+    with driving(tmp_path):
+        assert is_driven(tmp_path)
+    gone.join()
+    assert not is_driven(tmp_path)
+
+
+def test_numbers_and_tasks_that_cannot_be_read_cost_only_themselves(tmp_path, task, make_group, caplog):
+    folder = RunFolder.create(tmp_path / "run")
+    folder.add(*make_group(), task=task)
+    with (folder.path / "groups.jsonl").open("ab") as lines:
+        line = (folder.path / "groups.jsonl").read_bytes()
+        lines.write(line.replace(b'"attempt": null', b'"attempt": 1e999'))
+    assert len(list(folder.groups())) == 1
+    assert "line 2 is no group" in caplog.text
+    (stored,) = (folder.path / "tasks").iterdir()
+    stored.write_text("{}")
+    assert folder.task(task.id) is None
+
+
+def test_a_run_is_made_on_a_file_system_without_links(tmp_path, monkeypatch):
+    def link(*_):
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(os, "link", link)
+    folder = RunFolder.create(tmp_path / "run", {"a": 1})
+    assert RunFolder.open(folder.path).settings == {"a": 1}
+    with pytest.raises(GagarError, match="holds a run already"):
+        RunFolder.create(tmp_path / "run")
 
 
 def test_what_is_no_run_is_left_out_of_a_listing(tmp_path, make_group, caplog):

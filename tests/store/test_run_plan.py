@@ -5,6 +5,7 @@ import random
 import pytest
 
 from gagar_env.advantages import KeepReason
+from gagar_env.cli.resuming import stored
 from gagar_env.cli.runplan import DONE, Done, curriculum_plan, plain_plan
 from gagar_env.errors import GagarError
 from gagar_env.group_result import GroupResult
@@ -108,3 +109,17 @@ def test_a_curriculum_does_not_go_on_with_what_it_would_not_have_drawn():
     other = {**results, number: results[number].model_copy(update={"task_id": "other"})}
     with pytest.raises(GagarError, match="cannot be gone on with"):
         work(curriculum_plan, Done(groups=other, failures=failures))
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("http://me:secret@host:80/v1?a@b", "http://host:80/v1?a@b"),
+        ("http://me:s@cret@[::1]/", "http://[::1]/"),
+        ("http://[me:secret@host", "http://host"),
+        ("http://host/a@b", "http://host/a@b"),
+        ("module:Name", "module:Name"),
+    ],
+)
+def test_what_is_kept_of_options_has_no_passwords(said, kept):
+    assert stored({"model_url": said, "out": "x"})["model_url"] == kept

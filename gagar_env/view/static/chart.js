@@ -5,7 +5,7 @@ import { drawing, svg } from "./svg.js";
 
 const WIDTH = 340;
 const HEIGHT = 108;
-const LEFT = 4;
+const LEFT = 36; // beside the words at the edges
 const RIGHT = 8;
 const TOP = 10;
 const BOTTOM = 6;

@@ -42,7 +42,7 @@ function reasonsView(group) {
 export function gradingOf(member) {
   const evidence = Object.entries(member.evidence);
   return el("div", { class: "grading" },
-    member.grader_reason ? el("blockquote", {}, member.grader_reason) : el("p", { class: "nothing" }, member.passed ? "The grader gave no reason." : "Only members that passed are ranked."),
+    member.grader_reason ? el("blockquote", {}, member.grader_reason) : el("p", { class: "nothing" }, member.passed ? (member.rank === null ? "Not ranked." : "The grader gave no reason.") : "Only members that passed are ranked."),
     evidence.length ? el("dl", { class: "evidence" }, evidence.map(([name, value]) => el("div", {}, el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, valueView(value))))) : null);
 }
 
