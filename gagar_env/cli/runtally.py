@@ -125,7 +125,7 @@ class Tally:
         self._count_grading(result)
         if self.as_json:
             whole = len(episodes) == len(result.episode_ids)
-            found = group_json(result, episodes, seed=seed, sandbox=sandbox) if whole else _bare(result, seed, sandbox)
+            found = group_json(result, episodes if whole else None, seed=seed, sandbox=sandbox)
             self.shown[number] = {**found, "acting": acting, "grading": grading_json(result)}
 
     def _count_grading(self, result: GroupResult) -> None:
@@ -138,18 +138,3 @@ class Tally:
             self.grader = self.grader or result.verdict.grader
             self.fell_back += fell_back(result.verdict)
             self.with_a_model = self.with_a_model or result.verdict.usage.calls > 0
-
-
-def _bare(result: GroupResult, seed: int, sandbox: str) -> dict[str, Any]:
-    """As `group_json`, for a group some of whose episodes cannot be read any more."""
-    return {
-        "seed": seed,
-        "task": result.task_id,
-        "sandbox": sandbox,
-        "group_id": result.group_id,
-        "kept": result.kept,
-        "reason": result.reason,
-        "sum_before": result.sum_before if result.comparable else None,
-        "sum_after": result.sum_after if result.comparable else None,
-        "episodes": [],
-    }

@@ -54,8 +54,11 @@ def group_rows(result: GroupResult, episodes: Sequence[Episode]) -> list[dict[st
     return sorted(rows, key=lambda row: (not row["valid"], not row["passed"], row["rank"] or 0, row["label"] or ""))
 
 
-def group_json(result: GroupResult, episodes: Sequence[Episode], *, seed: int, sandbox: str) -> dict[str, Any]:
-    """The object that `gagar demo --json` prints. What was not compared has no advantages: null, not 0."""
+def group_json(result: GroupResult, episodes: Sequence[Episode] | None, *, seed: int, sandbox: str) -> dict[str, Any]:
+    """The object that `gagar demo --json` prints. What was not compared has no advantages: null, not 0.
+
+    Without episodes, as of a group some of whose episodes cannot be read any more, it has no rows.
+    """
     return {
         "seed": seed,
         "task": result.task_id,
@@ -65,7 +68,7 @@ def group_json(result: GroupResult, episodes: Sequence[Episode], *, seed: int, s
         "reason": result.reason,
         "sum_before": result.sum_before if result.comparable else None,
         "sum_after": result.sum_after if result.comparable else None,
-        "episodes": group_rows(result, episodes),
+        "episodes": [] if episodes is None else group_rows(result, episodes),
     }
 
 
