@@ -27,6 +27,15 @@ Repo = Annotated[
         help="Where the repositories of --task-file are: a clone, a folder of them, or a URL before owner/name."
     ),
 ]
+Grader = Annotated[str, typer.Option(help="rule, agentic, listwise, none, or module:Name of yours.")]
+GraderModel = Annotated[
+    str, typer.Option(help="For --grader agentic or listwise: a model, or provider:name without --grader-url.")
+]
+GraderUrl = Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")]
+GraderOutput = Annotated[
+    str, typer.Option(help="For --grader agentic: tool, or json_schema or prompted where tools cannot be called.")
+]
+GraderFallback = Annotated[str, typer.Option(help="Ranks where --grader fails: rule, say.")]
 Sessions = Annotated[
     bool,
     typer.Option("--grader-sessions", help="Record the conversations of --grader agentic, for `gagar grader export`."),

@@ -12,10 +12,13 @@ from gagar_env.cli.options import (
     AsJson,
     BudgetTokens,
     BudgetUsd,
+    GraderModel,
     GraderNoSeed,
     GraderOrders,
+    GraderOutput,
     GraderRubric,
     GraderTemperature,
+    GraderUrl,
     Repo,
     Sandbox,
     Sessions,
@@ -133,7 +136,7 @@ def tasks_make(
     model: Annotated[
         str, typer.Option(help="Writes the problem statements: a model, or provider:name without --model-url.")
     ] = "",
-    model_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")] = "",
+    model_url: GraderUrl = "",
     as_json: AsJson = False,
 ) -> None:
     """Make tasks from a repository or a library. Exit code 1: none could be made."""
@@ -196,13 +199,9 @@ def images_prune(as_json: AsJson = False) -> None:
 @grader_app.command("eval")
 def grader_eval(
     grader: Annotated[str, typer.Option(help="rule, agentic, listwise, or module:Name of yours.")] = "rule",
-    grader_model: Annotated[
-        str, typer.Option(help="For --grader agentic or listwise: a model, or provider:name without --grader-url.")
-    ] = "",
-    grader_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.")] = "",
-    grader_output: Annotated[
-        str, typer.Option(help="For --grader agentic: tool, or json_schema or prompted where tools cannot be called.")
-    ] = "",
+    grader_model: GraderModel = "",
+    grader_url: GraderUrl = "",
+    grader_output: GraderOutput = "",
     groups: Annotated[int, typer.Option(min=1, help="How many groups, spread over kinds and tasks.")] = EVAL_GROUPS,
     repeats: Annotated[
         int, typer.Option(min=1, help="Gradings of each group; the second has the labels reversed.")
