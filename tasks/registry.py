@@ -9,6 +9,7 @@ entry point is the name of the set; `<distribution>/<name>` names it too, and ha
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -87,7 +88,10 @@ class _Registry:
             return f"{name!r} is a public set of tasks: load_tasks({name!r}) gives them"
         hint = did_you_mean(name, sorted({*self._entries, *self._sets.names(), *PUBLIC}))
         broken = "".join(f"; plug-in {n}: {p}" for n, p in self._problems.items())
-        return f"no task {name!r}{hint or '; `gagar tasks list` shows them all'}{broken}"
+        child = ""
+        if multiprocessing.parent_process() is not None:
+            child = "; a spawned process does not know what its parent registered: pass the Task instead of its id"
+        return f"no task {name!r}{hint or '; `gagar tasks list` shows them all'}{child}{broken}"
 
     def expand(self, name: str) -> list[str] | None:
         """Ids that a name stands for; None for a public set, which is not registered."""

@@ -13,7 +13,7 @@ from gagar_env.envs.repo_edit import EPISODE_KEY
 from gagar_env.errors import GagarError
 from gagar_env.grading import Verdict, VerdictOutcome
 from gagar_env.registration import REPO_EDIT_ID, register_envs
-from gagar_env.tasks.registry import register_task
+from gagar_env.tasks.registry import load_task, register_task
 from gagar_env.wrappers import GroupMetrics, GroupRewardWrapper
 
 FIX = "sed -i 's/a - b/a + b/' calc.py"
@@ -170,10 +170,11 @@ def test_a_grader_that_raises_costs_only_the_ranking(make, caplog):
 
 def lockstep(mode, task, kind, number, **kwargs):
     vector_kwargs = {"autoreset_mode": AutoresetMode.DISABLED}
-    if mode == "async":
-        vector_kwargs["shared_memory"] = False
+    if mode != "sync":  # whatever another library, torchrl for one, has made the default way to start a process
+        vector_kwargs |= {"shared_memory": False, "context": "fork" if mode == "async" else mode}
+    how = "sync" if mode == "sync" else "async"
     return gym.make_vec(
-        REPO_EDIT_ID, number, vectorization_mode=mode, vector_kwargs=vector_kwargs, task=task, sandbox=kind, **kwargs
+        REPO_EDIT_ID, number, vectorization_mode=how, vector_kwargs=vector_kwargs, task=task, sandbox=kind, **kwargs
     )
 
 
@@ -193,6 +194,24 @@ def test_vec_2_it_works_over_the_vector_envs_of_gymnasium(registered, best_kind,
     assert infos["group_result"][0].ranks == (0, 1, None)
     assert env.metrics.groups == 1
     env.close()
+
+
+@pytest.mark.slow
+def test_vec_2_spawned_environments_take_the_task_itself(registered, best_kind):
+    env = GroupRewardWrapper(lockstep("spawn", load_task(registered), best_kind, 2), First())
+    env.reset(seed=1)
+    env.step((FIX, "true"))
+    _, rewards, _, _, _ = env.step(("submit", "submit"))
+    assert rewards.tolist() == [1.0, 0.0]
+    assert env.metrics.groups == 1
+    env.close()
+
+
+@pytest.mark.slow
+def test_a_spawned_environment_says_why_it_does_not_know_an_id(registered, best_kind, capfd):
+    with pytest.raises((EOFError, ConnectionResetError)):
+        lockstep("spawn", registered, best_kind, 1)
+    assert "pass the Task instead of its id" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
