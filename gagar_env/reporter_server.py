@@ -14,6 +14,7 @@ import ctypes
 import gc
 import importlib
 import json
+import linecache
 import os
 import resource
 import signal
@@ -35,6 +36,8 @@ _NEWUSER = 0x10000000
 _SET_DUMPABLE, _CAPBSET_DROP, _SET_NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 4, 24, 38, 22, 2
 _EINVAL = 22
 _KILLED = 128
+_NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+_REHEARSED = "def test_passes():\n    assert 1 == 1\n\n\ndef test_fails():\n    assert 1 == 2\n"
 _FINDERS = ("_frozen_importlib", "_frozen_importlib_external", "importlib", "_distutils_hack")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -90,14 +93,59 @@ def serve(pytest, known):
     before = set(sys.modules) - known
     for name in getattr(sys.modules["_pytest.config"], "default_plugins", ()):
         importlib.import_module("_pytest." + name)  # as pytest does first, before it looks at the work tree
-    _answer()
+    imported = set(sys.modules)
+    reason = _rehearse(pytest)
+    _answer(reason, set(sys.modules) - imported)
     for name in before:  # the work tree may hold modules of these names, in a folder that it puts on the path later
         del sys.modules[name]
 
 
-def _answer():
+def _rehearse(pytest):
+    """Run pytest once on two tests of our own, for what it imports and compiles on the way, and keeps.
+
+    With its own plugins only: those of the environment are for the run to load. Returns why that went wrong, if it did.
+    """
+    folder = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "rehearsal")
+    os.mkdir(folder)
+    for name, text in (("rehearsed.py", _REHEARSED), ("pytest.ini", "[pytest]\n")):
+        with open(os.path.join(folder, name), "w") as stream:
+            stream.write(text)
+    kept = {name: os.environ.pop(name, None) for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", _NO_PLUGINS)}
+    os.environ[_NO_PLUGINS] = "1"
+    path, finders = list(sys.path), set(sys.path_importer_cache)
+    streams = [os.dup(1), os.dup(2)]
+    null = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(null, number)
+    options = ["-p", "no:cacheprovider", "-c", os.path.join(folder, "pytest.ini"), "--rootdir", folder]
+    try:
+        code = int(pytest.main(options + [os.path.join(folder, "rehearsed.py")]))
+    except BaseException as error:
+        return "pytest cannot be rehearsed: %s: %s" % (type(error).__name__, error)
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        for number, stream in enumerate(streams, 1):
+            os.dup2(stream, number)
+        for fd in (null, *streams):
+            os.close(fd)
+        sys.path[:] = path
+        for name in set(sys.path_importer_cache) - finders:
+            del sys.path_importer_cache[name]
+        sys.modules.pop("rehearsed", None)
+        linecache.clearcache()
+        del os.environ[_NO_PLUGINS]
+        os.environ.update({name: value for name, value in kept.items() if value is not None})
+    return "" if code == 1 else "pytest ends its rehearsal with %d" % code
+
+
+def _answer(reason, rehearsed):
+    """Say whether this can serve, and do it.
+
+    `reason` is why not, if it is known already; `rehearsed` are the modules that the rehearsal has left.
+    """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _CONNECTION)
-    reason = why_not()
+    reason = reason or why_not()
     connection.send(b"no " + reason.encode() if reason else b"ready")
     gc.collect()
     gc.freeze()  # what a collection would look at, it would copy
@@ -113,7 +161,7 @@ def _answer():
         if os.fork() == 0:
             try:
                 connection.detach()
-                if _is_the_run(json.loads(data.decode("ascii")), fds):
+                if _is_the_run(json.loads(data.decode("ascii")), fds, rehearsed):
                     return
             except BaseException as error:
                 _hello("no " + type(error).__name__ + ": " + str(error))
@@ -130,7 +178,7 @@ def _reap():
         pass
 
 
-def _is_the_run(request, fds):
+def _is_the_run(request, fds, rehearsed):
     """Enter the sandbox and fork twice. True in the run, once it may begin; the others end here."""
     given = dict(zip(request["fds"], fds))
     for number, name in enumerate(("commands", "output", "output", "hello", "status")):
@@ -161,7 +209,7 @@ def _is_the_run(request, fds):
         os._exit(os.WEXITSTATUS(how) if os.WIFEXITED(how) else _KILLED + os.WTERMSIG(how))
     for number, handler in inherited:
         signal.signal(number, handler)
-    reason = _in_the_way()
+    reason = _in_the_way(rehearsed)
     _hello("no " + reason if reason else "ready")
     if reason or not _told_to_begin():  # which is after it has been looked at
         os._exit(70)
@@ -190,16 +238,22 @@ def _told_to_begin():
     return True
 
 
-def _in_the_way():
+def _in_the_way(rehearsed):
     """What of the work tree has the name of something that is imported already; empty when nothing has."""
     with open(sys.argv[1], "rb") as stream:
         job = json.loads(stream.read().decode("ascii"))
-    loaded = {name.partition(".")[0] for name in sys.modules}
     names = set(job["own"])
     for folder in [os.getcwd()] + job["pythonpath"]:
         names.update(name.partition(".")[0] for name in (os.listdir(folder) if os.path.isdir(folder) else ()))
-    both = sorted(loaded & names)
+    if names & _tops(rehearsed):
+        for name in rehearsed:  # the run imports them again, from where a fresh start finds them
+            del sys.modules[name]
+    both = sorted(names & _tops(sys.modules))
     return "the work tree holds " + both[0] + ", which is imported already" if both else ""
+
+
+def _tops(modules):
+    return {name.partition(".")[0] for name in modules}
 
 
 def _call(name, *arguments):

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 MOST_SERVERS = 16
 """Servers alive at one time in a process; the one that was used longest ago is closed for another."""
-REPORTER_FILES = ("runner_watch.py", "reporter.py")
+REPORTER_FILES = ("runner_sentinel.py", "runner_watch.py", "reporter.py")
 SWITCH = "GAGAR_WARM"
 _START_S = 60.0
 _FAULTS = 3

@@ -84,7 +84,7 @@ DESCRIPTORS = (
     "except OSError: pass\n"
 )
 EDITED = (
-    "import __main__\nfor name in ('reporter.py', 'runner_watch.py', 'job.json'):\n"
+    "import __main__\nfor name in ('reporter.py', 'runner_sentinel.py', 'runner_watch.py', 'job.json'):\n"
     "    path = os.path.join(os.path.dirname(os.path.abspath(__main__.__file__)), name)\n"
     "    try:\n        os.chmod(path, 0o666)\n    except OSError:\n        pass\n"
     "    try:\n        open(path, 'w').write('{}')\n    except OSError:\n        pass\n"
@@ -109,7 +109,7 @@ REWARD = (
     "        try:\n            os.makedirs(place, exist_ok=True); open(os.path.join(place, name), 'w').write(text)\n"
     "        except OSError:\n            pass\n"
 )
-INNER = "RECORDER = __import__('__main__')\nRECORDER._must_fail.__code__ = (lambda: None).__code__\n"
+INNER = "RECORDER = __import__('__main__')\nRECORDER.runner_sentinel.must_fail.__code__ = (lambda: None).__code__\n"
 
 
 def _inside(target: Target, code: str) -> list[str]:

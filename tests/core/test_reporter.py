@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gagar_env.environments import prepare_environment
+from gagar_env.warm import REPORTER_FILES
 
 LEAN = "lean environment"
 REPORTER = Path(__file__).parents[2] / "gagar_env" / "reporter.py"
@@ -41,8 +42,8 @@ def report(request, tmp_path, lean_environment):
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             (work / path).write_text(text)
         scratch.mkdir()
-        for file in (REPORTER, REPORTER.with_name("runner_watch.py")):
-            (scratch / file.name).write_bytes(file.read_bytes())
+        for name in REPORTER_FILES:
+            (scratch / name).write_bytes(REPORTER.with_name(name).read_bytes())
         job = {
             "key": KEY,
             "report": str(scratch / "report"),
@@ -76,13 +77,13 @@ def fell(found):
 
 def test_it_is_written_for_python_3_6_and_alone():
     names = set()
-    for file in (REPORTER, REPORTER.with_name("runner_watch.py"), REPORTER.with_name("reporter_server.py")):
-        tree = ast.parse(file.read_text(), feature_version=(3, 6))
+    for name in (*REPORTER_FILES, "reporter_server.py"):
+        tree = ast.parse(REPORTER.with_name(name).read_text(), feature_version=(3, 6))
         names |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
         names |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     standard = {"sys", "hashlib", "importlib.util", "json", "os", "builtins", "types"}
-    server = {"ctypes", "gc", "importlib", "resource", "signal", "socket", "threading"}
-    assert names == {*standard, *server, "pytest", "runner_watch", "reporter_server"}
+    server = {"ctypes", "gc", "importlib", "linecache", "resource", "signal", "socket", "threading"}
+    assert names == {*standard, *server, "pytest", "runner_sentinel", "runner_watch", "reporter_server"}
 
 
 def test_every_test_is_on_record(report):
