@@ -9,6 +9,16 @@ from gagar_env.group_result import GroupResult
 from gagar_env.tasks.task import Task
 
 
+def group_seed(seed: int, number: int) -> int:
+    """Seed of one group of a run: 31 bits from the run's seed and the group's number, both 0 or more.
+
+    Runs of other seeds have other groups: with `seed + number` they would share most of their members.
+    """
+    import numpy as np
+
+    return int(np.random.SeedSequence((seed, number)).generate_state(1)[0] >> 1)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupJob:
     """One group to be run and graded. What it gives depends on its task and seed alone, not on what runs beside it.

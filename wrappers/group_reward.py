@@ -21,7 +21,7 @@ from gagar_env.grading import Grader
 from gagar_env.group import GroupResult, grade_group
 from gagar_env.group_checks import check_grading
 from gagar_env.group_engine import GroupEngine
-from gagar_env.jobs import FailedJob, GroupJob
+from gagar_env.jobs import FailedJob, GroupJob, group_seed
 from gagar_env.rollout import OnStep, Policy
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
@@ -218,7 +218,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             while kept < n_groups:
                 while started < limit and engine.outstanding < min(most, n_groups - kept):
                     number = self._scheduled
-                    engine.add(GroupJob(number, tasks[number % len(tasks)], self._seed_of(number)))
+                    engine.add(GroupJob(number, tasks[number % len(tasks)], group_seed(self._seed, number)))
                     self._scheduled += 1
                     started += 1
                 if not engine.outstanding:
@@ -269,15 +269,11 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
 
     def _grade(self, episodes: tuple[Episode, ...], task: Task, number: int) -> GroupResult:
         started = time.monotonic()
-        result = grade_group(episodes, self._grader, task=task, seed=self._seed_of(number), **self._grading)
+        result = grade_group(episodes, self._grader, task=task, seed=group_seed(self._seed, number), **self._grading)
         self._graded += 1
         self.metrics.grading_s += time.monotonic() - started
         self.metrics.count(result, episodes)
         return result
-
-    def _seed_of(self, number: int) -> int:
-        """Seed of a group: 31 bits from the wrapper's seed and the group's number."""
-        return int(np.random.SeedSequence((self._seed, number)).generate_state(1)[0] >> 1)
 
     def _task_of(self, index: int) -> Task:
         base: Any = self.env.unwrapped

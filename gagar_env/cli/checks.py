@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from rich.text import Text
 
 from gagar_env.check_result import TaskCheck
 from gagar_env.checks import BrokenTask, check_tasks, update_quarantine
-from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
+from gagar_env.cli.output import console, counted, errors, errors_only, need_git, one_line, print_json, progress_line
 from gagar_env.errors import TaskError
 from gagar_env.sandbox import choose_kind
 from gagar_env.tasks.task import Task
@@ -66,7 +65,6 @@ def check(tasks: Sequence[Task], broken: Sequence[tuple[str, str]], settings: Se
         raise TaskError("there is no task to check")
     need_git()
     choose_kind(settings.sandbox)
-    logging.getLogger("gagar_env.verify").setLevel(logging.ERROR)  # what breaks is in the results
     if settings.quarantine is not None:
         update_quarantine(settings.quarantine, [])  # a file that cannot be written is said before the work, not after
     everything: list[Task | BrokenTask] = [BrokenTask(task_id, why) for task_id, why in broken]
@@ -74,7 +72,7 @@ def check(tasks: Sequence[Task], broken: Sequence[tuple[str, str]], settings: Se
     results: list[TaskCheck] = []
     started = time.monotonic()
     try:
-        with _Shown(len(everything)) as shown:
+        with errors_only("gagar_env.verify"), _Shown(len(everything)) as shown:
 
             def done(result: TaskCheck) -> None:
                 results.append(result)

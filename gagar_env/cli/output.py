@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +28,18 @@ def print_json(value: Any) -> None:
 def progress_line(*columns: ProgressColumn) -> Progress:
     """A line that tells how far a command is, on a terminal only, and gone when it ends."""
     return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
+@contextlib.contextmanager
+def errors_only(logger: str) -> Iterator[None]:
+    """Leave the warnings of a part of the package to the command, which says at its end what became of everything."""
+    chosen = logging.getLogger(logger)
+    before = chosen.level
+    chosen.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        chosen.setLevel(before)
 
 
 def need_git() -> None:

@@ -160,7 +160,9 @@ def _row(record: GroupRecord, place: int) -> list[str]:
 
 
 def _group_json(record: GroupRecord) -> dict[str, Any]:
+    """What was not compared has no advantages: null, not 0."""
     result = record.result
+    none = (None,) * len(result.episode_ids)
     rows = zip(
         result.episode_ids,
         result.labels,
@@ -168,8 +170,8 @@ def _group_json(record: GroupRecord) -> dict[str, Any]:
         result.valid,
         result.ranks,
         result.weights,
-        result.advantages_before,
-        result.advantages,
+        result.advantages_before if result.comparable else none,
+        result.advantages if result.comparable else none,
         result.mask,
         strict=True,
     )

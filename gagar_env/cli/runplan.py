@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from gagar_env.errors import GagarError
 from gagar_env.group_result import GroupResult
-from gagar_env.jobs import GroupJob
+from gagar_env.jobs import GroupJob, group_seed
 from gagar_env.sampling import Curriculum, Sampler
 from gagar_env.store import FailureRecord, RunFolder
 from gagar_env.tasks.task import Task
@@ -65,7 +64,7 @@ def plain_plan(
     tasks: Sequence[Task], *, count: int, group_size: int, seed: int, at_once: int, run_id: str, done: Done
 ) -> Plan:
     """Round robin over the tasks, in one wave; tasks that could not be run before are tried again."""
-    return _Plain(tasks, _Numbers(count, group_size, seed, run_id), done)
+    return _Plain(tasks, _Numbers(count, seed, run_id), done)
 
 
 def curriculum_plan(
@@ -76,9 +75,8 @@ def curriculum_plan(
     So the draws depend on the results of all earlier waves, and not on which group was faster. What a run has already
     is told to the curriculum as if it had just ended.
     """
-    logging.getLogger("gagar_env.sampling").setLevel(logging.ERROR)  # what is left out is said at the end
     sampler = Sampler(tasks, seed=seed, curriculum=Curriculum(group_size=group_size))
-    return _Drawn(sampler, tasks, _Numbers(count, group_size, seed, run_id), at_once, done)
+    return _Drawn(sampler, tasks, _Numbers(count, seed, run_id), at_once, done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +84,12 @@ class _Numbers:
     """What follows from the number of a group."""
 
     count: int
-    group_size: int
     seed: int
     run_id: str
 
     def job(self, number: int, task: Task) -> GroupJob:
         name = f"{self.run_id}-{number:06d}" if self.run_id else None
-        return GroupJob(number=number, task=task, seed=self.seed + number * self.group_size, group_id=name)
+        return GroupJob(number=number, task=task, seed=group_seed(self.seed, number), group_id=name)
 
 
 class _Plain:

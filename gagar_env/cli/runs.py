@@ -11,7 +11,7 @@ from typing import Any
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from gagar_env.cli.models import Actors, make_grader, make_policy
-from gagar_env.cli.output import need_git, one_line, print_json, progress_line
+from gagar_env.cli.output import errors_only, need_git, one_line, print_json, progress_line
 from gagar_env.cli.runlog import RunLog
 from gagar_env.cli.runplan import DONE, Done, Plan, curriculum_plan, plain_plan
 from gagar_env.cli.runprint import print_run, warn
@@ -20,7 +20,7 @@ from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, TaskError
 from gagar_env.flag_policy import FlagPolicy, read_flag_policy
 from gagar_env.grading import Grader
-from gagar_env.jobs import FailedJob, GroupBatch
+from gagar_env.jobs import FailedJob, GroupBatch, group_seed
 from gagar_env.pipeline import Pipeline
 from gagar_env.provision import kind_for
 from gagar_env.rollout import Policy
@@ -98,6 +98,8 @@ def run(settings: Settings, tasks: Sequence[Task], *, broken: Sequence[tuple[str
         folder = settings.resume or _new_folder(settings, tasks, count)
         if folder is not None:
             stack.enter_context(driving(folder.path))
+        if settings.curriculum:
+            stack.enter_context(errors_only("gagar_env.sampling"))
         done = DONE if folder is None else Done.of(folder, results=settings.curriculum)
         if settings.resume is not None:
             _check_tasks(settings.resume, tasks, done)
@@ -242,7 +244,7 @@ def _count_stored(settings: Settings, folder: RunFolder, tally: Tally, log: RunL
         episodes = tuple(_readable(folder, record.result.episode_ids))
         log.counts.count(record.result, episodes)
         kind = episodes[0].sandbox if episodes and episodes[0].sandbox else settings.sandbox
-        seed = settings.seed + record.attempt * settings.group_size
+        seed = group_seed(settings.seed, record.attempt)
         tally.add(record.attempt, record.result, episodes, seed=seed, sandbox=kind)
 
 

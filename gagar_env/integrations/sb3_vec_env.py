@@ -17,6 +17,7 @@ from gagar_env.envs.member import Member
 from gagar_env.envs.repo_edit import EPISODE_KEY, RepoEditEnv
 from gagar_env.grading import Grader
 from gagar_env.group_result import GroupResult
+from gagar_env.jobs import group_seed
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
 from gagar_env.wrappers.batches import GroupMetrics
@@ -166,7 +167,7 @@ class GroupVecEnv(VecEnv):
         self._since = time.monotonic()
         numbers = range(self._round * self.num_groups, (self._round + 1) * self.num_groups)
         tasks = [self.tasks[number % len(self.tasks)] for number in numbers]
-        seed = int(np.random.SeedSequence((self._seed, self._round)).generate_state(1)[0] >> 1)
+        seed = group_seed(self._seed, self._round)
         _, infos = self._env.reset(seed=seed, options={"tasks": tasks, "policy": "sb3"})
         self._keep(infos)
         self.reset_infos = [dict(member.last.info) for member in self._members()]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gagar_env.episode import Episode
 from gagar_env.errors import TaskError
 from gagar_env.group_result import GroupResult
+from gagar_env.jobs import group_seed
 from gagar_env.sampling.curriculum import Curriculum
 from gagar_env.sampling.mixture import Item, Mixture, Source, as_mixture
 from gagar_env.sampling.strata import Strata, check_strata_state
@@ -109,7 +110,7 @@ class Sampler:
                 if place == self._rank:
                     mine, number = (path, item), self._drawn + place
             self._drawn += self._world_size
-        return Draw(number=number, task=mine[1], source=mine[0], seed=self._seed_of(number))
+        return Draw(number=number, task=mine[1], source=mine[0], seed=group_seed(self._seed, number))
 
     def update(self, group: GroupResult | Sequence[Episode]) -> None:
         """Tell the curriculum what became of a group, dropped or kept. Other environments' are not counted."""
@@ -195,9 +196,6 @@ class Sampler:
             for name, inner in source.sources.items():
                 node.children.append(self._node(f"{path}/{name}" if path else name, inner, source.task_weights))
         return node
-
-    def _seed_of(self, number: int) -> int:
-        return int(np.random.SeedSequence((self._seed, number)).generate_state(1)[0] >> 1)
 
 
 class _Node:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from gagar_env.jobs import group_seed
 from gagar_env.store import RunFolder, summarize, verify_run
 from gagar_env.store.lock import is_driven
 
@@ -161,7 +162,7 @@ def test_a_run_that_is_complete_is_only_shown(gagar, start, whole):
     path = start.place / "whole"
     before = {file: file.stat().st_mtime_ns for file in path.rglob("*") if file.suffix in (".json", ".jsonl")}
     shown = json.loads(gagar("run", "--resume", path, "--json"))
-    assert [group["seed"] for group in shown] == [5 + 3 * number for number in range(GROUPS)]
+    assert [group["seed"] for group in shown] == [group_seed(5, number) for number in range(GROUPS)]
     finals = [{e["id"][-1]: e["advantage_after"] for e in group["episodes"]} for group in shown]
     assert finals == [
         dict(zip("012", whole.content[number]["numbers"]["advantages"], strict=True)) for number in range(GROUPS)

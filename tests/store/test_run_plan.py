@@ -9,6 +9,7 @@ from gagar_env.cli.resuming import stored
 from gagar_env.cli.runplan import DONE, Done, curriculum_plan, plain_plan
 from gagar_env.errors import GagarError
 from gagar_env.group_result import GroupResult
+from gagar_env.jobs import group_seed
 from gagar_env.store import FailureRecord
 from gagar_env.tasks.task import RepoSource, Task, Tests
 
@@ -74,7 +75,7 @@ def end(plan, job, results, failures):
 def test_round_robin_skips_what_is_there_and_tries_what_failed_again():
     jobs, results, failures, skipped = work(plain_plan)
     assert [job[:3] for job in jobs if job[1] != BROKEN] == [
-        (number, f"t{number % 4}", 7 + 4 * number) for number in range(40) if number % 4 != 3
+        (number, f"t{number % 4}", group_seed(7, number)) for number in range(40) if number % 4 != 3
     ]
     assert list(failures) == [3]
     assert [number for number, _ in skipped] == list(range(7, 40, 4))
@@ -123,3 +124,8 @@ def test_a_curriculum_does_not_go_on_with_what_it_would_not_have_drawn():
 )
 def test_what_is_kept_of_options_has_no_passwords(said, kept):
     assert stored({"model_url": said, "out": "x"})["model_url"] == kept
+
+
+def test_runs_of_other_seeds_have_other_members():
+    members = [group_seed(seed, number) + place for seed in range(20) for number in range(50) for place in range(16)]
+    assert len(set(members)) == len(members)
