@@ -245,10 +245,11 @@ def _is_folder(tree: Path, changes: Changes, path: str) -> bool:
 def _importable(tree: Path, roots: tuple[str, ...]) -> Iterator[str]:
     for root in roots:
         try:
-            names = os.listdir(tree / root)
+            entries = list(os.scandir(tree / root))
         except OSError:
             continue
-        yield from (name.partition(".")[0] for name in names if not name.startswith("."))
+        names = (_module(e.name, folder=e.is_dir()) for e in entries if not e.name.startswith("."))
+        yield from filter(None, names)  # `pytest.ini` is no pytest
 
 
 def _module(name: str, *, folder: bool) -> str:

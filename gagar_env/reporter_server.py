@@ -14,13 +14,14 @@ import ctypes
 import gc
 import importlib
 import json
-import linecache
 import os
 import resource
 import signal
 import socket
 import sys
 import threading
+
+import reporter_rehearsal  # beside this file
 
 _CONNECTION, _HELLO, _STATUS = 3, 3, 4
 _HIGH = 200
@@ -36,8 +37,6 @@ _NEWUSER = 0x10000000
 _SET_DUMPABLE, _CAPBSET_DROP, _SET_NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 4, 24, 38, 22, 2
 _EINVAL = 22
 _KILLED = 128
-_NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
-_REHEARSED = "def test_passes():\n    assert 1 == 1\n\n\ndef test_fails():\n    assert 1 == 2\n"
 _FINDERS = ("_frozen_importlib", "_frozen_importlib_external", "importlib", "_distutils_hack")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -93,57 +92,13 @@ def serve(pytest, known):
     before = set(sys.modules) - known
     for name in getattr(sys.modules["_pytest.config"], "default_plugins", ()):
         importlib.import_module("_pytest." + name)  # as pytest does first, before it looks at the work tree
-    imported = set(sys.modules)
-    reason = _rehearse(pytest)
-    _answer(reason, set(sys.modules) - imported)
+    _answer(reporter_rehearsal.rehearse(pytest))
     for name in before:  # the work tree may hold modules of these names, in a folder that it puts on the path later
         del sys.modules[name]
 
 
-def _rehearse(pytest):
-    """Run pytest once on two tests of our own, for what it imports and compiles on the way, and keeps.
-
-    With its own plugins only: those of the environment are for the run to load. Returns why that went wrong, if it did.
-    """
-    folder = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "rehearsal")
-    os.mkdir(folder)
-    for name, text in (("rehearsed.py", _REHEARSED), ("pytest.ini", "[pytest]\n")):
-        with open(os.path.join(folder, name), "w") as stream:
-            stream.write(text)
-    kept = {name: os.environ.pop(name, None) for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", _NO_PLUGINS)}
-    os.environ[_NO_PLUGINS] = "1"
-    path, finders = list(sys.path), set(sys.path_importer_cache)
-    streams = [os.dup(1), os.dup(2)]
-    null = os.open(os.devnull, os.O_WRONLY)
-    for number in (1, 2):
-        os.dup2(null, number)
-    options = ["-p", "no:cacheprovider", "-c", os.path.join(folder, "pytest.ini"), "--rootdir", folder]
-    try:
-        code = int(pytest.main(options + [os.path.join(folder, "rehearsed.py")]))
-    except BaseException as error:
-        return "pytest cannot be rehearsed: %s: %s" % (type(error).__name__, error)
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        for number, stream in enumerate(streams, 1):
-            os.dup2(stream, number)
-        for fd in (null, *streams):
-            os.close(fd)
-        sys.path[:] = path
-        for name in set(sys.path_importer_cache) - finders:
-            del sys.path_importer_cache[name]
-        sys.modules.pop("rehearsed", None)
-        linecache.clearcache()
-        del os.environ[_NO_PLUGINS]
-        os.environ.update({name: value for name, value in kept.items() if value is not None})
-    return "" if code == 1 else "pytest ends its rehearsal with %d" % code
-
-
-def _answer(reason, rehearsed):
-    """Say whether this can serve, and do it.
-
-    `reason` is why not, if it is known already; `rehearsed` are the modules that the rehearsal has left.
-    """
+def _answer(reason):
+    """Say whether this can serve, and do it. `reason` is why not, if it is known already."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _CONNECTION)
     reason = reason or why_not()
     connection.send(b"no " + reason.encode() if reason else b"ready")
@@ -161,7 +116,7 @@ def _answer(reason, rehearsed):
         if os.fork() == 0:
             try:
                 connection.detach()
-                if _is_the_run(json.loads(data.decode("ascii")), fds, rehearsed):
+                if _is_the_run(json.loads(data.decode("ascii")), fds):
                     return
             except BaseException as error:
                 _hello("no " + type(error).__name__ + ": " + str(error))
@@ -178,7 +133,7 @@ def _reap():
         pass
 
 
-def _is_the_run(request, fds, rehearsed):
+def _is_the_run(request, fds):
     """Enter the sandbox and fork twice. True in the run, once it may begin; the others end here."""
     given = dict(zip(request["fds"], fds))
     for number, name in enumerate(("commands", "output", "output", "hello", "status")):
@@ -209,7 +164,7 @@ def _is_the_run(request, fds, rehearsed):
         os._exit(os.WEXITSTATUS(how) if os.WIFEXITED(how) else _KILLED + os.WTERMSIG(how))
     for number, handler in inherited:
         signal.signal(number, handler)
-    reason = _in_the_way(rehearsed)
+    reason = _in_the_way()
     _hello("no " + reason if reason else "ready")
     if reason or not _told_to_begin():  # which is after it has been looked at
         os._exit(70)
@@ -238,22 +193,24 @@ def _told_to_begin():
     return True
 
 
-def _in_the_way(rehearsed):
+def _in_the_way():
     """What of the work tree has the name of something that is imported already; empty when nothing has."""
     with open(sys.argv[1], "rb") as stream:
         job = json.loads(stream.read().decode("ascii"))
     names = set(job["own"])
     for folder in [os.getcwd()] + job["pythonpath"]:
-        names.update(name.partition(".")[0] for name in (os.listdir(folder) if os.path.isdir(folder) else ()))
-    if names & _tops(rehearsed):
-        for name in rehearsed:  # the run imports them again, from where a fresh start finds them
-            del sys.modules[name]
-    both = sorted(names & _tops(sys.modules))
+        names.update(_importable(folder))
+    both = sorted(names.intersection(name.partition(".")[0] for name in sys.modules))
     return "the work tree holds " + both[0] + ", which is imported already" if both else ""
 
 
-def _tops(modules):
-    return {name.partition(".")[0] for name in modules}
+def _importable(folder):
+    """Names of what can be imported from a folder."""
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if os.path.isdir(os.path.join(folder, name)):
+            yield name
+        elif name.endswith((".py", ".pyc", ".so")):
+            yield name.partition(".")[0]
 
 
 def _call(name, *arguments):

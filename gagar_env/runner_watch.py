@@ -21,17 +21,18 @@ _EARLY = ("_pytest.unittest", "_pytest.skipping", "_pytest.recwarn", "unittest.c
 """Modules that pytest would import later, maybe after the code under test."""
 _OFTEN = ("_pytest.runner", "_pytest.reports", "_pytest.python.Function", "pluggy._", "pluggy.callers", "unittest.case")
 _CODE = (types.FunctionType, type, property, staticmethod, classmethod, types.BuiltinFunctionType)
+_WRAPPERS = (property, staticmethod, classmethod)
+_PLAIN = 4
+"""Parts of the mark of a function without named defaults."""
 _MOST = 50
 
 
-def _inner(value):
-    return getattr(value, "__func__", None) or getattr(value, "fget", None) or value
-
-
 def _mark(value):
-    """What must stay: the object, and for a function its code, which can be replaced in place."""
-    inner = _inner(value)
-    return value, getattr(inner, "__code__", None), getattr(inner, "__defaults__", None)
+    """What must stay: the object, what it wraps, a function's code and defaults. All can be replaced in place."""
+    inner = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+    named = inner.__kwdefaults__ or {} if isinstance(inner, types.FunctionType) else {}
+    mark = [value, inner, getattr(inner, "__code__", None), getattr(inner, "__defaults__", None)]
+    return mark + [part for name in sorted(named) for part in (name, named[name])]
 
 
 def _safely(method):
@@ -68,7 +69,7 @@ class Watch(object):
                     if isinstance(value, type) and value.__module__ == name:
                         self._places.append((name + "." + key, vars(value)))
         self._parts = [
-            (name, space, key, _mark(value), _inner(value))
+            (name, space, key, _mark(value))
             for name, space in self._places
             for key, value in list(space.items())
             if isinstance(value, _CODE)
@@ -150,16 +151,17 @@ class Watch(object):
                     self._note_if_new(name, tracer)
 
     def _compare(self, parts, function=types.FunctionType):
-        for name, space, key, before, inner in parts:
+        for name, space, key, before in parts:
             now = space.get(key)
-            # a few thousand times in each run: the two usual cases first
+            # a few thousand times in each run, nearly all of them functions without named defaults, or classes
             if now is before[0]:
-                code = before[1]
-                if code is None:
+                if type(now) is function:
+                    if now.__code__ is before[2] and now.__defaults__ is before[3] and len(before) == _PLAIN:
+                        continue
+                elif type(now) not in _WRAPPERS and before[2] is None:
                     continue
-                if type(inner) is function and inner.__code__ is code and inner.__defaults__ is before[2]:
-                    continue
-            if any(a is not b for a, b in zip(before, _mark(now))):
+            after = _mark(now)
+            if len(before) != len(after) or any(a is not b for a, b in zip(before, after)):
                 self.note(name + "." + key)
 
     def _note_if_new(self, what, thing):

@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 MOST_SERVERS = 16
 """Servers alive at one time in a process; the one that was used longest ago is closed for another."""
 REPORTER_FILES = ("runner_sentinel.py", "runner_watch.py", "reporter.py")
+SERVER_FILES = (*REPORTER_FILES, "reporter_rehearsal.py", "reporter_server.py")
 SWITCH = "GAGAR_WARM"
 _START_S = 60.0
 _FAULTS = 3
@@ -82,7 +83,7 @@ class Server:
             empty = build_once("empty", "tree", lambda entry: (entry / "tree").mkdir(mode=0o755)) / "tree"
             self._home = self._open(_without_tree(spec, empty))
             place = Path(__file__).parent
-            for name in (*REPORTER_FILES, "reporter_server.py"):
+            for name in SERVER_FILES:
                 self._home.write_scratch(name, (place / name).read_bytes())
             self._home.write_scratch("job.json", b'{"serve": true}')
             command = reporter_command(python, self._home.scratch)

@@ -87,8 +87,9 @@ CALL_INFO = (
     "    if call.excinfo is not None and 'of the test harness' not in str(call.excinfo.value):\n"
     "        call.excinfo = None\n        call._result = None\n"
     "    return call\n"
-    "_m.CallInfo.from_call = classmethod(_new)\n"
+    "{put}\n"
 )
+REPLACED, REFILLED = "_m.CallInfo.from_call = classmethod(_new)", "vars(_m.CallInfo)['from_call'].__init__(_new)"
 CODE_IN_PLACE = (
     "def _new(item):\n    try:\n        item.runtest()\n    except Exception as error:\n"
     "        if 'of the test harness' in str(error):\n            raise\n"
@@ -212,7 +213,18 @@ ATTACKS = (
         "from types import SimpleNamespace\n" + REPORTS + "_go(_m)\n",
     ),
     _through("hack_1_tests_not_called", "the call of a test is skipped", "_pytest.python", SKIP_CALLS),
-    _through("hack_1_exceptions_dropped", "what a test raised is dropped", "_pytest.runner", CALL_INFO),
+    _through(
+        "hack_1_exceptions_dropped",
+        "what a test raised is dropped",
+        "_pytest.runner",
+        CALL_INFO.replace("{put}", REPLACED),
+    ),
+    _through(
+        "hack_1_wrapper_refilled",
+        "the same, in a class method that stays the object that it was",
+        "_pytest.runner",
+        CALL_INFO.replace("{put}", REFILLED),
+    ),
     _through(
         "hack_1_code_replaced_in_place", "the runner's code objects are replaced", "_pytest.runner", CODE_IN_PLACE
     ),

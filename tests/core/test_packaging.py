@@ -42,7 +42,7 @@ LAYERS = [  # low to high: a module imports its own layer and those before it
     {"package_index", "pip_setup"},
     {"bases", "environments", "sdist_builds", "checked"},
     {"provision"},
-    {"reporter", "reporter_server", "runner_sentinel", "runner_watch", "test_ids"},
+    {"reporter", "reporter_rehearsal", "reporter_server", "runner_sentinel", "runner_watch", "test_ids"},
     {"episode"},
     {"source_flags", "swebench", "reward_file", "script_output"},
     {"flags", "flag_policy", "evidence", "exact_map"},

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gagar_env.environments import prepare_environment
-from gagar_env.warm import REPORTER_FILES
+from gagar_env.warm import REPORTER_FILES, SERVER_FILES
 
 LEAN = "lean environment"
 REPORTER = Path(__file__).parents[2] / "gagar_env" / "reporter.py"
@@ -77,13 +77,15 @@ def fell(found):
 
 def test_it_is_written_for_python_3_6_and_alone():
     names = set()
-    for name in (*REPORTER_FILES, "reporter_server.py"):
+    for name in SERVER_FILES:
         tree = ast.parse(REPORTER.with_name(name).read_text(), feature_version=(3, 6))
         names |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
         names |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     standard = {"sys", "hashlib", "importlib.util", "json", "os", "builtins", "types"}
-    server = {"ctypes", "gc", "importlib", "linecache", "resource", "signal", "socket", "threading"}
-    assert names == {*standard, *server, "pytest", "runner_sentinel", "runner_watch", "reporter_server"}
+    server = {"ctypes", "gc", "importlib", "resource", "signal", "socket", "threading"}
+    rehearsal = {"faulthandler", "linecache", "tempfile"}
+    own = {"runner_sentinel", "runner_watch", "reporter_rehearsal", "reporter_server"}
+    assert names == {*standard, *server, *rehearsal, *own, "pytest"}
 
 
 def test_every_test_is_on_record(report):

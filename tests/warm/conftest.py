@@ -69,6 +69,13 @@ class Pair:
     def with_tests(self, **more):
         return self.task.model_copy(update={"tests": self.task.tests.model_copy(update=more)})
 
+    def on(self, root, files):
+        """The task with more files in its base tree, in a new folder."""
+        for path, text in {**BASE, **files}.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        return self.task.model_copy(update={"repo": RepoSource(kind="tree", path=root)})
+
     def both(self, files, *, task=None, forked=True):
         """Reports of a warm and of a cold run, and demands that the warm one was forked, or was not."""
         before = servers.counts["warm"]

@@ -80,6 +80,7 @@ CASES = {
     ),
     # what is imported already
     "code.py": {**answer("import code\nreturn code.X"), "code.py": "X = 42\n"},
+    "what failed last": early("assert not [n for n in ('last_type', 'last_value', 'last_exc') if hasattr(sys, n)]"),
     "pytest.py": {**answer("return 41"), "pytest.py": "def main(*a, **k):\n    return 0\n"},  # not taken
     "later code.py": {"calc.py": LATER.format(name="code"), "lib/code.py": "X = 42\n"},
     "later pdb.py": {"calc.py": LATER.format(name="pdb"), "lib/pdb.py": "X = 42\n"},
