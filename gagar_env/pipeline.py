@@ -1,7 +1,7 @@
 """`Pipeline`: many groups, run and graded side by side, each handed out as soon as it is graded.
 
     with Pipeline(policy, grader, groups=4) as pipeline:
-        for batch in pipeline.run(GroupJob(n, task, seed=8 * n) for n in range(1000)):
+        for batch in pipeline.run(GroupJob(n, task, seed=group_seed(0, n)) for n in range(1000)):
             ...
 
 See `gagar_env.group_engine` for the stages.
