@@ -39,7 +39,9 @@ def judged(run, monkeypatch):
 def test_an_attack_is_judged_alike(kind, attack, attacked, monkeypatch):
     task = attacked(kind, plain=attack.kind in PLAIN)
     warm, cold = judged(lambda: run_attacks(task, sandbox=kind, attacks=[attack]), monkeypatch)
-    assert (warm.outcome, warm.reward, warm.exit_codes) == (cold.outcome, cold.reward, cold.exit_codes)
+    assert (warm.outcome, warm.reward) == (cold.outcome, cold.reward)
+    if attack.kind is not Kind.BREAKS:  # how far such a one comes within its time is chance
+        assert warm.exit_codes == cold.exit_codes
     if attack.id not in RACES:
         assert RANDOM.sub("", warm.reason) == RANDOM.sub("", cold.reason)
         assert {flag.kind for flag in warm.flags} == {flag.kind for flag in cold.flags}
