@@ -59,6 +59,19 @@ class Policy(Protocol):
         ...
 
 
+def check_policy(policy: object) -> Policy:
+    """The policy; what cannot act is refused before it costs a run.
+
+    Raises:
+        TypeError: If it is no policy, or a class of policies.
+    """
+    if isinstance(policy, type):
+        raise TypeError(f"policy is the class {policy.__name__}: give one of it, such as {policy.__name__}()")
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
+    return policy
+
+
 class PolicyCall:
     """An actor that hands over what it raises, so that the policy's faults can be told from ours."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from gagar_env.errors import EnvironmentBuildError, TaskError
 from gagar_env.interpreters import Interpreter, find_interpreter
 from gagar_env.tasks.task import Environment
 
+_LONGEST_S = 1800.0
+"""What one call of pip may take: its search for versions that fit together can go on for hours."""
 _FORMAT = 2
 
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\s*\[[^\]]*\])?\s*={2,3}\s*[A-Za-z0-9][A-Za-z0-9.!+_-]*\s*(;.*)?")
@@ -178,18 +181,25 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     dropped = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
     environment = {k: v for k, v in os.environ.items() if k not in (*dropped, "PIP_REQUIRE_VIRTUALENV")}
     environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
-    return subprocess.run(
-        command,
-        cwd="/",  # `-m` imports from where it is started, which may be a stranger's repository
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-        umask=0o022,
-    )
+    try:
+        return subprocess.run(
+            command,
+            cwd="/",  # `-m` imports from where it is started, which may be a stranger's repository
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            umask=0o022,
+            timeout=_LONGEST_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentBuildError(
+            f"`{shlex.join(command[:5])} ...` did not end in {_LONGEST_S:g} s: is there a wheel of each requirement "
+            "for this Python?"
+        ) from error
 
 
 def _reason(output: str) -> str:

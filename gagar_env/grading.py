@@ -143,6 +143,20 @@ class Grader(Protocol):
         ...
 
 
+def check_grader(grader: object) -> None:
+    """Refuse what cannot grade: each group of a run would fall back to its plain advantages. None is fine.
+
+    Raises:
+        TypeError: If it is no grader, or a class of graders.
+    """
+    if isinstance(grader, type):
+        raise TypeError(f"grader is the class {grader.__name__}: give one of it, such as {grader.__name__}()")
+    if isinstance(grader, str):
+        raise TypeError(f"grader must be a grader, not its name: get_grader({grader!r}) makes one")
+    if grader is not None and not isinstance(grader, Grader):
+        raise TypeError(f"grader must have `name` and `grade(workspace)`, got {type(grader).__name__}")
+
+
 def ranked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """The record of the grader that ranked, taken out of those of graders that asked it."""
     while "ranked_by" in record and isinstance(inner := record.get("record"), Mapping):

@@ -17,7 +17,7 @@ from pathlib import Path
 from gagar_env.advantages import KeepReason, group_advantages, keep_reason, rank_weights, redistribute
 from gagar_env.episode import Episode
 from gagar_env.errors import GradingError
-from gagar_env.grading import Grader, Verdict, VerdictOutcome, check_turn_marks, check_verdict
+from gagar_env.grading import Grader, Verdict, VerdictOutcome, check_grader, check_turn_marks, check_verdict
 from gagar_env.group_result import BaseName, PreserveName, SchemeName
 from gagar_env.group_result import GroupResult as GroupResult
 from gagar_env.tasks.task import Task
@@ -65,11 +65,12 @@ def grade_group(
         deadline_s: Seconds for the grader; None sets no limit. What comes later is thrown away.
 
     Raises:
-        TypeError: If they are no episodes.
+        TypeError: If they are no episodes, or the grader is none.
         ValueError: If the episodes are not one group, or a setting is out of range.
         TaskError: If the task is unknown, or its base tree cannot be made.
         EnvironmentBuildError: If this machine cannot make it.
     """
+    check_grader(grader)
     members = tuple(episodes)
     _check_group(members, task)
     ids = tuple(episode.id for episode in members)

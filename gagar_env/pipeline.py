@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-from gagar_env.acting import Policy
+from gagar_env.acting import Policy, check_policy
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.errors import GagarError
 from gagar_env.flag_policy import FlagPolicy
-from gagar_env.grading import Grader
+from gagar_env.grading import Grader, check_grader
 from gagar_env.group_checks import check_grading
 from gagar_env.group_driver import OnStep as OnStep
 from gagar_env.group_engine import GroupEngine
@@ -62,7 +62,7 @@ class Pipeline:
         env_kwargs: Arguments of `RepoEditEnv`: `sandbox`, `action_format`, limits, ...
 
     Raises:
-        TypeError: If `policy` is none.
+        TypeError: If `policy` is none, or `grader` is something else.
         ValueError: If a number or a setting is out of range.
     """
 
@@ -85,13 +85,13 @@ class Pipeline:
         grading: Mapping[str, Any] | None = None,
         **env_kwargs: Any,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
+        check_policy(policy)
         if gradings < 1 or (ahead is not None and ahead < 0) or (deadline_s is not None and not deadline_s > 0):
             raise ValueError(
                 "a pipeline needs gradings of 1 or more, ahead of 0 or more and deadline_s above 0, "
                 f"got {gradings}, {ahead} and {deadline_s}"
             )
+        check_grader(grader)
         check_grading(grading or {})
         self._most = groups + (gradings if ahead is None else ahead)
         self._on_failed = on_failed

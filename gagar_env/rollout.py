@@ -10,6 +10,7 @@ from gagar_env.acting import Actor as Actor
 from gagar_env.acting import Policy as Policy
 from gagar_env.acting import PolicyCall as PolicyCall
 from gagar_env.acting import TokenUsage as TokenUsage
+from gagar_env.acting import check_policy as check_policy
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.envs.repo_edit import RepoEditEnv
 from gagar_env.episode import Episode, EpisodeStatus
@@ -91,8 +92,7 @@ def run_group(
         TypeError: If `policy` is none.
         ValueError: If an argument is out of range.
     """
-    if not isinstance(policy, Policy):
-        raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
+    check_policy(policy)
     env = GroupVectorEnv(task, num_groups=1, group_size=group_size, **env_kwargs)
     driver = GroupDriver(env, policy, deadline_s=deadline_s, on_step=on_step)
     try:

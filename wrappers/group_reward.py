@@ -17,12 +17,12 @@ from gagar_env.envs.repo_edit import EPISODE_KEY
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError
 from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_episode
-from gagar_env.grading import Grader
+from gagar_env.grading import Grader, check_grader
 from gagar_env.group import GroupResult, grade_group
 from gagar_env.group_checks import check_grading
 from gagar_env.group_engine import GroupEngine
 from gagar_env.jobs import FailedJob, GroupJob, group_seed
-from gagar_env.rollout import OnStep, Policy
+from gagar_env.rollout import OnStep, Policy, check_policy
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
 from gagar_env.wrappers.batches import GroupBatch, GroupMetrics, OnGroup
@@ -103,6 +103,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             raise ValueError(f"seed must be 0 or more, got {seed}")
         if grading_workers < 1:
             raise ValueError(f"grading_workers must be 1 or more, got {grading_workers}")
+        check_grader(grader)
         check_grading({"seed": seed, **grading})
         self.metrics = GroupMetrics()
         self._grader = grader
@@ -184,8 +185,10 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         Raises:
             GagarError: With `on_exhausted="error"`.
             TaskError: If a task is unknown or broken.
+            TypeError: If `policy` is none.
             ValueError: If an argument is out of range.
         """
+        check_policy(policy)
         limit = 4 * n_groups if max_attempts is None else max_attempts
         if n_groups < 1 or limit < 1 or on_exhausted not in ("short", "skip", "error"):
             raise ValueError(
@@ -214,6 +217,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         engine, most = self._engine(policy, on_step)
         held: list[GroupBatch] = []
         started = kept = 0
+        fault = ""
         try:
             while kept < n_groups:
                 while started < limit and engine.outstanding < min(most, n_groups - kept):
@@ -235,6 +239,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                 if on_group is not None:
                     on_group(batch)
                 if not batch.result.kept:
+                    fault = fault or next((e.error for e in batch.episodes if e.error), "")
                     continue
                 kept += 1
                 if on_exhausted == "skip":
@@ -249,6 +254,8 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         self.metrics.exhausted += 1
         dropped = ", ".join(f"{n} {reason}" for reason, n in sorted(self.metrics.dropped.items()))
         line = f"{kept} of {n_groups} groups kept after {limit} attempts (dropped so far: {dropped or 'none'})"
+        if fault:
+            line += f"; the first error of an episode: {fault}"
         logger.warning(line)
         if on_exhausted == "error":
             raise GagarError(f"{line}: give easier or harder tasks, or raise max_attempts")

@@ -8,7 +8,16 @@ from typing import Any
 
 from gagar_env.agents.graders.cancelled import WHY, Cancelled
 from gagar_env.errors import GradingError
-from gagar_env.grading import FailureKind, Grader, Usage, Verdict, VerdictOutcome, check_turn_marks, check_verdict
+from gagar_env.grading import (
+    FailureKind,
+    Grader,
+    Usage,
+    Verdict,
+    VerdictOutcome,
+    check_grader,
+    check_turn_marks,
+    check_verdict,
+)
 from gagar_env.workspace import Workspace
 
 
@@ -19,10 +28,12 @@ def check_members(graders: Sequence[Grader]) -> tuple[Grader, ...]:
         TypeError: If one is none.
         ValueError: If there is none.
     """
-    if strange := [type(grader).__name__ for grader in graders if not isinstance(grader, Grader)]:
-        raise TypeError(f"a grader must have `name` and `grade(workspace)`, got {strange[0]}")
     if not graders:
         raise ValueError("name at least one grader")
+    for grader in graders:
+        if grader is None:
+            raise TypeError("a grader must have `name` and `grade(workspace)`, got None")
+        check_grader(grader)
     return tuple(graders)
 
 

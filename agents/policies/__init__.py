@@ -45,7 +45,7 @@ def get_policy(name: str, *, file: Path | str | None = None, model: str = "", **
         raise UnknownNameError(f"policy {name!r} takes no model; 'chat' does")
     if name == "replay":
         if file is None:
-            raise UnknownNameError("policy 'replay' needs a file of recordings")
+            raise UnknownNameError("policy 'replay' needs a file of recordings: --replay FILE.jsonl")
         return ReplayPolicy.from_file(file)
     if file is not None:
         raise UnknownNameError(f"policy {name!r} takes no file of recordings; 'replay' does")

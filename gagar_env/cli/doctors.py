@@ -26,6 +26,17 @@ KINDS = {
     "process": "isolates nothing: trusted code only",
 }
 
+EXTRAS = (
+    ("torch", "torch", "advantages of tensors"),
+    ("pydantic_ai", "llm", "graders and policies that ask a model"),
+    ("pyarrow", "datasets", "Parquet files, data sets by name"),
+    ("libcst", "make", "tasks from bugs put into a repository"),
+    ("trl", "trl", "training with TRL"),
+    ("stable_baselines3", "sb3", "training with Stable-Baselines3"),
+    ("ray", "ray", "groups on the nodes of a cluster"),
+)
+"""Module, the extra that brings it, and what for."""
+
 
 class Finding(NamedTuple):
     """One line of the report."""
@@ -58,7 +69,7 @@ def findings() -> list[Finding]:
     for kind, what in KINDS.items():
         reason = why_unavailable(kind)
         found.append(Finding(f"sandbox {kind}", not reason, reason or what))
-    for module, extra, use in (("torch", "torch", "advantages of tensors"),):
+    for module, extra, use in EXTRAS:
         there = importlib.util.find_spec(module) is not None
         found.append(Finding(module, there, use if there else f"{use}: pip install 'gagar-env[{extra}]'"))
     found.append(_cache(cache_root()))

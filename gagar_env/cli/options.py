@@ -7,10 +7,14 @@ from typing import Annotated
 
 import typer
 
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same ranks and advantages.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same groups, with a policy that depends on its seed alone.")]
 GroupSize = Annotated[int, typer.Option(min=1, help="Episodes of one task that are compared: a group.")]
 Sandbox = Annotated[
-    str, typer.Option(help="auto, bwrap, rootfs, docker or process; auto takes the strongest that works.")
+    str,
+    typer.Option(
+        help="bwrap, process (isolates nothing), rootfs or docker; auto: the first of bwrap and process that works, "
+        "for a task with an image the first of rootfs and docker."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TaskFile = Annotated[

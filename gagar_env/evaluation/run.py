@@ -19,7 +19,7 @@ from gagar_env.evaluation.rows import EpisodeRow, digest_of, row_of
 from gagar_env.evaluation.rows_file import RowsFile
 from gagar_env.group_engine import GroupEngine
 from gagar_env.jobs import FailedJob, GroupJob
-from gagar_env.rollout import Policy
+from gagar_env.rollout import Policy, check_policy
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
 
@@ -164,8 +164,7 @@ class _Run:
 def _check(
     policy: Policy, samples: int, k: Sequence[int], seed: int, workers: int | None, retries: int
 ) -> tuple[int, ...]:
-    if not isinstance(policy, Policy):
-        raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
+    check_policy(policy)
     if samples < 1 or seed < 0 or retries < 0 or (workers is not None and workers < 1):
         raise ValueError(
             "evaluate needs samples and workers of 1 or more and seed and retries of 0 or more, "

@@ -9,11 +9,12 @@ import queue
 import threading
 from typing import Any, Literal, NamedTuple
 
-from gagar_env.acting import Policy
+from gagar_env.acting import check_policy
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, SandboxUnavailableError, TaskError
 from gagar_env.flag_policy import judge_episode
+from gagar_env.grading import check_grader
 from gagar_env.grading_calls import GradingCalls
 from gagar_env.group_driver import GroupDriver
 from gagar_env.group_engine import grade_job
@@ -88,10 +89,9 @@ class Worker:
 
     def _make(self, setup: bytes, slots: int) -> None:
         made: Setup = pickle.loads(setup)
-        policy = made.policy if made.policy_factory is None else made.policy_factory()
+        policy = check_policy(made.policy if made.policy_factory is None else made.policy_factory())
         grader = made.grader if made.grader_factory is None else made.grader_factory()
-        if not isinstance(policy, Policy):
-            raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
+        check_grader(grader)
         self._setup, self._policy, self._grader = made, policy, grader
         self._calls = None if grader is None else GradingCalls(grader)
         self._env = GroupVectorEnv(

@@ -14,11 +14,11 @@ from typing import Any, Final, cast
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.episode import Episode
 from gagar_env.errors import EnvironmentBuildError, TaskError
-from gagar_env.grading import Grader
+from gagar_env.grading import Grader, check_grader
 from gagar_env.group import grade_group
 from gagar_env.group_checks import check_grading
 from gagar_env.group_result import GroupResult
-from gagar_env.rollout import GroupDriver, Policy
+from gagar_env.rollout import GroupDriver, Policy, check_policy
 from gagar_env.sampling.gymgroup import gym_group_result, run_gym_group
 from gagar_env.sampling.gymtask import GymEpisode, GymTask
 from gagar_env.sampling.mixture import Item
@@ -99,8 +99,9 @@ class GroupStream:
     ) -> None:
         if group_size < 2 or at_once < 1:
             raise ValueError(f"group_size must be 2 or more and at_once 1 or more, got {group_size} and {at_once}")
-        if not isinstance(policy, Policy) and not all(isinstance(item, GymTask) for item in sampler.mixture):
-            raise TypeError(f"policy must have `name` and `start(...)`, got {type(policy).__name__}")
+        if not all(isinstance(item, GymTask) for item in sampler.mixture):
+            check_policy(policy)
+        check_grader(grader)
         check_grading(grading)
         if sampler.curriculum is not None and sampler.curriculum.group_size != group_size:
             logger.warning(

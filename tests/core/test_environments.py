@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gagar_env import environments
 from gagar_env.environments import prepare_environment
 from gagar_env.errors import EnvironmentBuildError, TaskError
 from gagar_env.interpreters import find_interpreter
@@ -300,3 +301,9 @@ def test_a_program_that_a_repository_brings_is_never_run_to_look_at_it(tmp_path:
         with pytest.raises(TaskError, match=says):
             provision(task.model_copy(update={"environment": Environment(python=python)}))
     assert not ran.exists()
+
+
+def test_a_pip_that_does_not_end_is_stopped(monkeypatch):
+    monkeypatch.setattr(environments, "_LONGEST_S", 0.3)
+    with pytest.raises(EnvironmentBuildError, match=r"`sleep 600 ...` did not end in 0.3 s"):
+        environments._run(["sleep", "600"])

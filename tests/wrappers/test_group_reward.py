@@ -305,6 +305,15 @@ def test_math_4_a_short_batch_is_given_or_skipped(make, end, given, caplog):
     assert len(list(env.collect(policy, 2, max_attempts=2, on_exhausted=end))) == given
 
 
+def test_a_policy_that_breaks_is_told_with_what_it_raised(make, caplog):
+    def boom():
+        raise ValueError("boom")
+
+    assert list(make(group_size=2).collect(Plan([[boom], [boom]]), 1, max_attempts=1)) == []
+    assert "2 too_few_valid" not in caplog.text
+    assert "1 too_few_valid); the first error of an episode: policy plan: ValueError: boom" in caplog.text
+
+
 def test_skip_gives_all_when_all_are_there(make):
     env = make(group_size=2)
     assert len(list(env.collect(Plan([[FIX], []]), 2, on_exhausted="skip"))) == 2
