@@ -113,7 +113,7 @@ def test_cancel_reaches_the_members(workspace):
 def test_what_is_no_ensemble():
     with pytest.raises(ValueError, match="at least one"):
         EnsembleGrader([])
-    with pytest.raises(TypeError, match="got str"):
+    with pytest.raises(TypeError, match="not its name"):
         EnsembleGrader(["rule"])
     for weights in ([1], [1, 0], [1, float("inf")], [1, float("nan")]):
         with pytest.raises(ValueError, match="weights"):

@@ -82,7 +82,7 @@ def test_rules_behind_a_model(bench, chat_server):
 
 
 def test_what_is_no_grader():
-    with pytest.raises(TypeError, match="got str"):
+    with pytest.raises(TypeError, match="not its name"):
         FallbackGrader(RuleGrader(), "rule")
 
 
