@@ -1,6 +1,7 @@
 """What tests of several areas share: a tiny task, the kinds of sandbox that work here, and images for containers."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,10 @@ from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Environment, Image, RepoSource, Task, Tests
 
 pytest_plugins = ["chat_server", "judging"]  # in tests/plugins, which is on the path: helpers are imported by name
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # what a shell starts in the background ignores it, and passes that on
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("GAGAR_UNCHECKED", "ignore")  # tests run episodes on tasks that they make up
 ROOT = Path(__file__).parents[1]
 KINDS = ("process", "bwrap")
