@@ -104,6 +104,7 @@ def _answer(reason):
     connection.send(b"no " + reason.encode() if reason else b"ready")
     gc.collect()
     gc.freeze()  # what a collection would look at, it would copy
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a fork ended: none stays as a zombie
     room = socket.CMSG_SPACE(64 * 4)
     while True:
         data, control, _, _ = connection.recvmsg(1 << 16, room)
@@ -112,9 +113,9 @@ def _answer(reason):
         fds = []
         for _, _, part in control:
             fds += [int.from_bytes(part[n : n + 4], sys.byteorder) for n in range(0, len(part) // 4 * 4, 4)]
-        _reap()
         if os.fork() == 0:
             try:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 connection.detach()
                 if _is_the_run(json.loads(data.decode("ascii")), fds):
                     return
@@ -123,14 +124,6 @@ def _answer(reason):
             os._exit(70)
         for fd in fds:
             os.close(fd)
-
-
-def _reap():
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except OSError:
-        pass
 
 
 def _is_the_run(request, fds):

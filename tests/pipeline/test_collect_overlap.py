@@ -6,6 +6,7 @@ import pytest
 from pipelines import MIXED, First, Scripted, wait_for
 
 from gagar_env.envs.group_vector import GroupVectorEnv
+from gagar_env.jobs import group_seed
 from gagar_env.wrappers import GroupRewardWrapper
 
 pytestmark = pytest.mark.usefixtures("judged_at_once")
@@ -60,7 +61,7 @@ def test_the_place_of_a_group_is_free_while_it_is_graded(wrap):
 def test_no_more_groups_are_at_work_or_graded_than_are_missing(wrap):
     ended, kept, too_many, lock = [], [], [], threading.Lock()
     env = wrap(First(), num_groups=3, grading_workers=2)
-    places = {env._seed_of(number) + i: (number, i) for number in range(5) for i in range(3)}
+    places = {group_seed(0, number) + i: (number, i) for number in range(5) for i in range(3)}
     started = set()
 
     class Counts(Scripted):
