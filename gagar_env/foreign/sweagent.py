@@ -77,9 +77,9 @@ def _status(reason: str) -> EpisodeStatus | None:
     """`submitted`, `exit_cost`, or both: `submitted (exit_cost)`, where a limit submitted what was there."""
     if reason == "submitted":
         return EpisodeStatus.SUBMITTED
-    if reason.removeprefix("submitted (").removesuffix(")") in _CRASHED:  # what was there was submitted all the same
-        return None
     inner = reason.removeprefix("submitted (").removesuffix(")") if reason.startswith("submitted (") else reason
+    if inner in _CRASHED:  # what was there was submitted all the same
+        return None
     found = _LIMITS.get(inner)
     return EpisodeStatus.POLICY_LIMIT if found is None and inner != reason else found
 
