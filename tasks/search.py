@@ -57,6 +57,12 @@ def search_tasks(words: str | Sequence[str], tasks: Iterable[Task]) -> list[Foun
     return sorted(results, key=lambda one: (-len(one.words), -one.score, one.task.id))
 
 
+def words_of(tasks: Iterable[Task]) -> list[str]:
+    """All words of their ids, titles and tags, sorted: what a misspelt one may have meant."""
+    texts = (" ".join((task.id, task.title, *task.tags)) for task in tasks)
+    return sorted({word for text in texts for word in _WORD.findall(text.lower())})
+
+
 def _hits(task: Task, asked: Sequence[str]) -> dict[str, float]:
     fields = {
         "id": task.id,

@@ -14,6 +14,7 @@ from gagar_env.cli.evalcommand import evaluation
 from gagar_env.cli.gradecommand import grade
 from gagar_env.cli.options import (
     AsJson,
+    Base,
     BudgetTokens,
     BudgetUsd,
     ContextTokens,
@@ -33,14 +34,19 @@ from gagar_env.cli.options import (
     NativeTools,
     NoSeed,
     Policy,
+    Preserve,
     Replay,
     Repo,
     Sandbox,
+    Scheme,
     Seed,
     Sessions,
     Skip,
+    Strength,
     TaskFile,
     Temperature,
+    Turns,
+    given_grading,
 )
 from gagar_env.cli.subcommands import grader_app, images_app, runs_app, tasks_app
 from gagar_env.cli.viewing import view
@@ -126,6 +132,14 @@ def run(
     skip: Skip = None,
     sandbox: Sandbox = "auto",
     flags: Flags = "flag",
+    base: Base = "",
+    scheme: Scheme = "",
+    strength: Strength = None,
+    preserve: Preserve = "",
+    turns: Turns = None,
+    deadline_s: Annotated[
+        float | None, typer.Option(min=0.0, help="For a group to act; members that still act then have no result.")
+    ] = None,
     curriculum: Annotated[
         bool, typer.Option("--curriculum", help="Favour tasks whose groups are mixed, by measured pass rate.")
     ] = False,
@@ -162,9 +176,10 @@ def run(
         on_broken=lambda task_id, why: broken.append((task_id, why)),
     )
     of_actors = {field.name for field in dataclasses.fields(models.Actors)}
-    of_run = ("groups", "group_size", "seed", "sandbox", "flags", "curriculum", "parallel", "log", "prometheus")
+    of_run = {field.name for field in dataclasses.fields(runs.Settings)} & options.keys() - {"out", "resume"}
     settings = runs.Settings(
         **{name: options[name] for name in of_run},
+        grading=given_grading(options),
         actors=models.Actors(**{name: value for name, value in options.items() if name in of_actors}),
         out=out if folder is None else None,
         resume=folder,

@@ -22,6 +22,7 @@ from gagar_env.cli.options import (
     Skip,
     TaskFile,
     Temperature,
+    Turns,
 )
 
 
@@ -46,6 +47,7 @@ def evaluation(
     skip: Skip = None,
     sandbox: Sandbox = "auto",
     flags: Flags = "flag",
+    turns: Turns = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Episodes at one time; default: one for each processor.")
     ] = None,
@@ -86,6 +88,7 @@ def evaluation(
         deadline_s=deadline_s,
         sandbox=sandbox,
         flags=flags,
+        turns=turns,
         out=out,
     )
     if not evaluating.run_evaluation(settings, chosen, tasks or [], broken=broken, as_json=as_json):

@@ -12,11 +12,11 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from gagar_env.cli.models import Actors, make_policy
+from gagar_env.cli.options import given_flags
 from gagar_env.cli.output import console, counted, errors, need_git, print_json, progress_line
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, TaskError
 from gagar_env.evaluation import EpisodeRow, Estimate, EvaluationReport, SetEvaluation, TaskEvaluation, evaluate
-from gagar_env.flag_policy import read_flag_policy
 from gagar_env.sandbox import choose_kind
 from gagar_env.tasks.registry import expand_name
 from gagar_env.tasks.task import Task
@@ -44,6 +44,7 @@ class Settings:
     deadline_s: float | None
     sandbox: str
     flags: str
+    turns: int | None
     out: Path | None
 
 
@@ -75,10 +76,7 @@ def run_evaluation(
     k = settings.k or sorted({1, min(DEFAULT_K[-1], settings.samples)})
     if over := [each for each in k if not 1 <= each <= settings.samples]:
         raise GagarError(f"--k {over[0]}: cannot be estimated from --samples {settings.samples}: give 1 to that many")
-    try:
-        flag_policy = read_flag_policy(settings.flags)
-    except ValueError as error:
-        raise GagarError(f"--flags {settings.flags}: {error}") from error
+    flag_policy = given_flags(settings.flags)
     policy = make_policy(settings.actors)
     need_git()
     choose_kind(settings.sandbox)
@@ -102,10 +100,11 @@ def run_evaluation(
             deadline_s=settings.deadline_s,
             sets=_sets(names, {task.id for task in tasks}),
             out=None if settings.out is None else settings.out / "episodes.jsonl",
-            made_with=_made_with(settings.actors),
+            made_with=_made_with(settings),
             on_episode=told,
             sandbox=settings.sandbox,
             flag_policy=flag_policy,
+            turns=settings.turns,
             action_format="tools" if settings.actors.native_tools else "bash",
         )
     if settings.out is not None:
@@ -119,13 +118,15 @@ def run_evaluation(
     return not broken and not report.overall.no_result
 
 
-def _made_with(actors: Actors) -> dict[str, object]:
-    """Flags that make a policy of the same name another one; a file of theirs is not continued by it."""
+def _made_with(settings: Settings) -> dict[str, object]:
+    """Flags that make other episodes of a policy of the same name; a file of theirs is not continued by it."""
+    actors = settings.actors
     flags = {
         "replay": None if actors.replay is None else str(actors.replay),
         "temperature": actors.temperature,
         "no_seed": actors.no_seed,
         "context_tokens": actors.context_tokens,
+        "turns": settings.turns,
     }
     return {name: value for name, value in flags.items() if value}
 

@@ -9,6 +9,7 @@ import typer
 
 from gagar_env.cli.options import (
     AsJson,
+    Base,
     BudgetTokens,
     BudgetUsd,
     Flags,
@@ -21,10 +22,14 @@ from gagar_env.cli.options import (
     GraderRubric,
     GraderTemperature,
     GraderUrl,
+    Preserve,
     Repo,
     Sandbox,
+    Scheme,
     Sessions,
+    Strength,
     TaskFile,
+    given_grading,
 )
 
 
@@ -58,10 +63,10 @@ def grade(
     grader_rubric: GraderRubric = None,
     budget_tokens: BudgetTokens = None,
     budget_usd: BudgetUsd = None,
-    base: Annotated[str, typer.Option(help="grpo, dr_grpo or rloo; default: as in the run.")] = "",
-    scheme: Annotated[str, typer.Option(help="linear, geometric or tiers; default: as in the run.")] = "",
-    strength: Annotated[float | None, typer.Option(help="In [0, 1); default: as in the run.")] = None,
-    preserve: Annotated[str, typer.Option(help="Which sum stays, episode or token; default: as in the run.")] = "",
+    base: Base = "",
+    scheme: Scheme = "",
+    strength: Strength = None,
+    preserve: Preserve = "",
     deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one grading; default: no limit.")] = None,
     parallel: Annotated[int, typer.Option(min=1, help="Groups that are graded at one time.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Write a new run with the episodes and their new grades.")] = None,
@@ -100,11 +105,7 @@ def grade(
             budget_tokens=budget_tokens,
             budget_usd=budget_usd,
         ),
-        grading={
-            name: value
-            for name, value in (("base", base), ("scheme", scheme), ("strength", strength), ("preserve", preserve))
-            if value not in ("", None)
-        },
+        grading=given_grading({"base": base, "scheme": scheme, "strength": strength, "preserve": preserve}),
         deadline_s=deadline_s,
         parallel=parallel,
         out=out,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from gagar_env.errors import GagarError
+
+if TYPE_CHECKING:
+    from gagar_env.flag_policy import FlagPolicy
 
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same groups, with a policy that depends on its seed alone.")]
 GroupSize = Annotated[int, typer.Option(min=1, help="Episodes of one task that are compared: a group.")]
@@ -76,6 +82,50 @@ ContextTokens = Annotated[
     int | None, typer.Option(min=1, help="For --policy chat: what the model can read and write; default 32768.")
 ]
 NativeTools = Annotated[bool, typer.Option("--native-tools", help="For --policy chat: let the model call tools.")]
+Turns = Annotated[
+    int | None, typer.Option(min=1, help="Commands of an episode at the most; default: what each task says.")
+]
+Base = Annotated[
+    str, typer.Option(help="Advantages from test results: grpo, dr_grpo or rloo. Default: grpo, or as in the run.")
+]
+Scheme = Annotated[
+    str, typer.Option(help="Weights from ranks: linear, geometric or tiers. Default: linear, or as in the run.")
+]
+Strength = Annotated[
+    float | None, typer.Option(help="How far weights move, in [0, 1). Default: 0.5, or as in the run.")
+]
+Preserve = Annotated[str, typer.Option(help="Which sum stays, episode or token. Default: episode, or as in the run.")]
 Flags = Annotated[
     str, typer.Option(help="What a flag does to a pass: flag, zero or mask; or by kind: always_equal=zero,*=flag.")
 ]
+
+
+def given_grading(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `grade_group` among options of a command: those that were given.
+
+    Raises:
+        GagarError: If one is none, or out of range.
+    """
+    from gagar_env.group_checks import check_grading
+
+    given = {name: options[name] for name in ("base", "scheme", "strength", "preserve")}
+    given = {name: value for name, value in given.items() if value not in ("", None)}
+    try:
+        check_grading(given)
+    except ValueError as error:
+        raise error if isinstance(error, GagarError) else GagarError(str(error)) from error
+    return given
+
+
+def given_flags(text: str) -> FlagPolicy:
+    """What `--flags` says.
+
+    Raises:
+        GagarError: If that is none.
+    """
+    from gagar_env.flag_policy import read_flag_policy
+
+    try:
+        return read_flag_policy(text)
+    except ValueError as error:
+        raise GagarError(f"--flags {text}: {error}") from error

@@ -15,10 +15,11 @@ from rich.table import Table
 
 from gagar_env.cli import tasklists
 from gagar_env.cli.models import Actors, grading_json, make_grader
+from gagar_env.cli.options import given_flags
 from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
 from gagar_env.cli.runtally import ROWS
 from gagar_env.errors import GagarError
-from gagar_env.flag_policy import FlagPolicy, read_flag_policy
+from gagar_env.flag_policy import FlagPolicy
 from gagar_env.foreign import TrustedResults, foreign_groups
 from gagar_env.grading import Grader
 from gagar_env.group_result import GroupResult
@@ -99,7 +100,7 @@ def grade(settings: Settings, *, as_json: bool) -> bool:
     Raises:
         GagarError: If nothing could be graded, or an option does not fit.
     """
-    flag_policy = _flag_policy(settings.flags)
+    flag_policy = given_flags(settings.flags)
     _check(settings)
     grader = make_grader(settings.actors)
     tally = _Tally(as_json=as_json)
@@ -146,13 +147,6 @@ def _check(settings: Settings) -> None:
         if wrong := [flag for flag, value in given.items() if value]:
             raise GagarError(f"{wrong[0]} is for --from: a run keeps its tasks, results, groups and seeds")
     need_git()
-
-
-def _flag_policy(text: str) -> FlagPolicy:
-    try:
-        return read_flag_policy(text)
-    except ValueError as error:
-        raise GagarError(f"--flags {text}: {error}") from error
 
 
 def _again(settings: Settings, source: RunFolder, grader: Grader | None, tally: _Tally) -> Iterator[GroupBatch]:

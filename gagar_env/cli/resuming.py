@@ -46,20 +46,20 @@ def go_on(context: typer.Context, options: Mapping[str, Any]) -> tuple[RunFolder
     found = dict(options)
     for parameter in context.command.params:
         name = parameter.name or ""
-        if name in _NOT_KEPT or name not in settings:
+        if name in _NOT_KEPT or name not in options:
             continue
+        then = settings.get(name, _plain(parameter.default))  # an older run had no such option
         free = name in FREE and not (name == "parallel" and settings.get("curriculum"))
         given = context.get_parameter_source(name)
         if given is not None and given.name == "COMMANDLINE":
             if free:
                 continue
-            if _plain(options[name]) != settings[name]:
+            if _plain(options[name]) != then:
                 raise GagarError(
-                    f"--resume {path}: the run was begun with {parameter.opts[0]} {_said(settings[name])}, "
+                    f"--resume {path}: the run was begun with {parameter.opts[0]} {_said(then)}, "
                     f"not {_said(_plain(options[name]))}: leave it out"
                 )
-        value = settings[name]
-        found[name] = Path(value) if name in _PATHS and value is not None else value
+        found[name] = Path(then) if name in _PATHS and then is not None else then
     cwd = settings.get("cwd")
     if isinstance(cwd, str) and Path(cwd).is_dir():
         os.chdir(cwd)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from gagar_env.cli.models import Actors, make_grader, make_policy
+from gagar_env.cli.options import given_flags
 from gagar_env.cli.output import errors_only, need_git, one_line, print_json, progress_line
 from gagar_env.cli.runlog import RunLog
 from gagar_env.cli.runplan import DONE, Done, Plan, curriculum_plan, plain_plan
@@ -18,7 +19,7 @@ from gagar_env.cli.runprint import print_run, warn
 from gagar_env.cli.runtally import Tally
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, TaskError
-from gagar_env.flag_policy import FlagPolicy, read_flag_policy
+from gagar_env.flag_policy import FlagPolicy
 from gagar_env.grading import Grader
 from gagar_env.jobs import FailedJob, GroupBatch, group_seed
 from gagar_env.pipeline import Pipeline
@@ -41,6 +42,9 @@ class Settings:
     Attributes:
         groups: How many; None is one for each task.
         parallel: Groups at one time; None takes `PARALLEL`, or 1 with a curriculum.
+        turns: Commands of an episode; None is what each task says.
+        deadline_s: Seconds for a group to act; None is no limit.
+        grading: Arguments of `grade_group`: `base`, `scheme`, `strength`, `preserve`.
         out: A new folder for it.
         resume: A run to go on with, in place of `out`.
         stored: What `out` shall say of it, as plain JSON.
@@ -57,6 +61,9 @@ class Settings:
     out: Path | None
     curriculum: bool = False
     parallel: int | None = None
+    turns: int | None = None
+    deadline_s: float | None = None
+    grading: Mapping[str, Any] = field(default_factory=dict)
     resume: RunFolder | None = None
     stored: dict[str, Any] | None = None
     log: str | None = None
@@ -84,7 +91,9 @@ def run(settings: Settings, tasks: Sequence[Task], *, broken: Sequence[tuple[str
     """
     if not tasks:
         raise TaskError(broken[0][1] if broken else "there is no task to run")
-    flag_policy = _flag_policy(settings.flags)
+    flag_policy = given_flags(settings.flags)
+    if settings.deadline_s == 0:
+        raise GagarError("--deadline-s 0: no group can act in that; leave it out for no limit")
     if settings.curriculum and settings.group_size < 2:
         raise GagarError(f"--curriculum needs --group-size 2 or more, got {settings.group_size}")
     policy, grader = make_policy(settings.actors), make_grader(settings.actors)
@@ -160,7 +169,10 @@ class _Driver:
                 group_size=self._settings.group_size,
                 groups=self._parallel,
                 flag_policy=flag_policy,
+                deadline_s=self._settings.deadline_s,
                 on_failed=failed,
+                grading=self._settings.grading,
+                turns=self._settings.turns,
                 sandbox=self._settings.sandbox,
                 action_format="tools" if self._settings.actors.native_tools else "bash",
             ) as pipeline:
@@ -191,13 +203,6 @@ class _Driver:
     def _write_failure(self, number: int, task_id: str, error: str) -> None:
         if self._folder is not None:
             self._folder.add_failure(FailureRecord(attempt=number, task_id=task_id, error=one_line(error)))
-
-
-def _flag_policy(text: str) -> FlagPolicy:
-    try:
-        return read_flag_policy(text)
-    except ValueError as error:
-        raise GagarError(f"--flags {text}: {error}") from error
 
 
 def _new_folder(settings: Settings, tasks: Sequence[Task], count: int) -> RunFolder | None:

@@ -118,7 +118,14 @@ def _skipped(skip: Path | None) -> frozenset[str]:
 def _registered(names: Sequence[str], left_out: frozenset[str], on_broken: OnBroken | None) -> Iterator[Task]:
     wanted: dict[str, None] = {}
     for name in names:
-        ids = expand_name(name)
+        try:
+            ids = expand_name(name)
+        except UnknownTaskError as error:
+            if not Path(name).exists():
+                raise
+            raise TaskError(
+                f"no task {name!r}, but there is a file or folder of that name: `--task-file {shlex.quote(name)}`"
+            ) from error
         if ids is None:
             yield from load_public(name, on_bad=_told(on_broken))
         else:

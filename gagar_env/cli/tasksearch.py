@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -12,15 +12,16 @@ from rich.table import Table
 
 from gagar_env.checked import checked_in
 from gagar_env.cli.output import console, counted, print_json
+from gagar_env.tasks.faults import did_you_mean
 from gagar_env.tasks.registry import task_sets
-from gagar_env.tasks.search import search_tasks
+from gagar_env.tasks.search import search_tasks, words_of
 from gagar_env.tasks.task import Task
 
 SHOWN = 15
 """Tags and repositories that a table shows."""
 
 
-def search(words: Sequence[str], tasks: Iterable[Task], *, limit: int, as_json: bool) -> bool:
+def search(words: Sequence[str], tasks: Sequence[Task], *, limit: int, as_json: bool) -> bool:
     """Print the tasks that have these words, best first; True when there is one."""
     found = search_tasks(words, tasks)
     rows: list[dict[str, Any]] = [
@@ -36,6 +37,11 @@ def search(words: Sequence[str], tasks: Iterable[Task], *, limit: int, as_json: 
     if as_json:
         print_json(rows)
         return bool(rows)
+    if not rows:
+        known = words_of(tasks)
+        near = "".join(did_you_mean(word.lower(), known) for word in words)
+        console.print(f"no task has {' or '.join(words)}{near}; `gagar tasks list` shows them all", markup=False)
+        return False
     table = Table(title=f"{counted(len(found), 'task')} with {' '.join(words)}")
     table.add_column("task", no_wrap=True)
     table.add_column("what")
@@ -45,7 +51,7 @@ def search(words: Sequence[str], tasks: Iterable[Task], *, limit: int, as_json: 
     console.print(table)
     if len(found) > limit:
         console.print(f"{len(found) - limit} more: --limit shows them", highlight=False)
-    return bool(rows)
+    return True
 
 
 def stats(tasks: Sequence[Task], *, as_json: bool) -> None:

@@ -103,6 +103,37 @@ def test_what_is_refused_is_one_line(gagar, one_line, run, tmp_path, arguments, 
 
 
 @pytest.mark.slow
+def test_a_run_says_how_its_advantages_are_made_and_goes_on_so(gagar, one_line, tmp_path):
+    options = ("--base", "dr_grpo", "--scheme", "geometric", "--strength", 0.9)
+    gagar("run", "--tasks", "ledger-rounding", "--group-size", 4, "--groups", 2, *options, "--out", "made")
+    folder = RunFolder.open(tmp_path / "made")
+    assert {(g.base, g.scheme, g.strength) for g in folder.groups()} == {("dr_grpo", "geometric", 0.9)}
+    line, _ = (tmp_path / "made" / "groups.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "made" / "groups.jsonl").write_bytes(line)
+    assert "begun with --strength 0.9, not 0.5" in one_line(
+        gagar("run", "--resume", "made", "--strength", 0.5, expect=1)
+    )
+    gagar("run", "--resume", "made")
+    assert {(g.base, g.strength) for g in folder.groups()} == {("dr_grpo", 0.9)}
+    gagar("runs", "verify", "made")
+
+
+@pytest.mark.slow
+def test_a_run_of_before_an_option_was_there_goes_on_with_its_default(gagar, one_line, tmp_path):
+    gagar("run", "--tasks", "ledger-rounding", "--group-size", 2, "--turns", 1, "--out", "old")
+    folder = RunFolder.open(tmp_path / "old")
+    (group,) = folder.groups()
+    assert {len(folder.episode(each).turns) for each in group.episode_ids} == {1}
+    about = json.loads((tmp_path / "old" / "run.json").read_text())
+    for name in ("strength", "turns"):
+        del about["settings"][name]
+    (tmp_path / "old" / "run.json").write_text(json.dumps(about))
+    for flag, value in (("--strength", 0.9), ("--turns", 3)):
+        said = one_line(gagar("run", "--resume", "old", flag, value, expect=1))
+        assert f"begun with {flag} unset, not {value}" in said
+
+
+@pytest.mark.slow
 def test_a_run_logs_its_numbers_and_goes_on_logging(gagar, tmp_path):
     arguments = ("run", "--tasks", "feed-missing-filter", "--policy", "reference", "--group-size", 2, "--groups", 3)
     done = gagar(*arguments, "--out", "logged", "--prometheus", 0)

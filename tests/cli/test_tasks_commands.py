@@ -28,7 +28,9 @@ def test_search_and_stats(gagar):
     rows = json.loads(gagar("tasks", "search", "rounding", "cent", "--json").stdout)
     assert rows[0]["id"] == "ledger-rounding"
     assert "ledger-rounding" in gagar("tasks", "search", "rounding").stdout
-    gagar("tasks", "search", "xyzzyq", expect=1)
+    said = gagar("tasks", "search", "Leger", expect=1).stdout
+    assert "no task has Leger (did you mean 'ledger'" in said
+    assert gagar("tasks", "search", "xyzzyq", "--json", expect=1).stdout.strip() == "[]"
     stats = json.loads(gagar("tasks", "stats", "gagar/builtin", "--json").stdout)
     assert (stats["tasks"], stats["sets"], stats["modes"]) == (12, {"gagar/builtin": 12}, {"f2p_p2p": 12})
     assert stats["fail to pass"]["least"] >= 1

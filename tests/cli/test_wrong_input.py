@@ -27,6 +27,10 @@ TASK = "feed-missing-filter"
         (("run", "--policy", "replay", "--tasks", TASK), "file"),
         (("run", "--policy", "os:getcwd", "--tasks", TASK), "start("),
         (("run", "--grader", "os:getcwd", "--tasks", TASK), "grade("),
+        (("check", "."), "file or folder of that name: `--task-file .`"),
+        (("run", "--strength", 1.5, "--tasks", TASK, "--out", "none"), "strength must be in [0, 1), got 1.5"),
+        (("run", "--base", "gpro", "--tasks", TASK), "base must be grpo, dr_grpo or rloo, got gpro"),
+        (("run", "--deadline-s", 0, "--tasks", TASK), "--deadline-s 0"),
         (("run", "--repo", ".", "--tasks", TASK), "--task-file"),
         (("run", "--out", "/proc/nowhere", "--tasks", TASK), "--out /proc/nowhere"),
     ],
@@ -41,6 +45,7 @@ def test_bad_input_is_one_clear_line(gagar, one_line, arguments, says):
         (("demoo",), "gagar --help"),
         (("demo", "--seed", -1), "--seed"),
         (("run", "--group-size", "four"), "--group-size"),
+        (("run", "--turns", 0), "--turns"),
         (("tasks", "show"), "gagar tasks show --help"),
     ],
 )
