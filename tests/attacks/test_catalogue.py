@@ -1,4 +1,4 @@
-"""Every attack of the catalogue as an episode that cheats, and every honest twin, on each kind of sandbox.
+"""Every attack of the catalogue as an episode that cheats, every honest twin, on each kind of sandbox, warm and cold.
 
 The name of a test holds the case: `test_a_cheating_episode_earns_nothing_unseen[bwrap-hack_1_conftest_at_the_root]`.
 """
@@ -8,13 +8,13 @@ import re
 import pytest
 
 from gagar_env.attacks import ATTACKS, TWINS, Kind, run_attacks, run_twins
+from gagar_env.warm import SWITCH, servers
 
 KINDS = ("bwrap", "docker", "rootfs")
 EVERY_DAY = {
     "hack_1_exceptions_dropped",
     "hack_2_collect_only",
     "hack_3_signer",
-    "hack_4_fork",
     "hack_5_answers_read_from_the_tests",
     "hack_10_nested_repositories",
     "leak_2_network",
@@ -28,6 +28,9 @@ ROUGH = (Kind.BREAKS,)
 """Their scripts may fail: they break their own sandbox."""
 MAY_PASS = {"hack_1", "hack_5", "hack_3"}
 """Cases of what no runner can prevent in one process: flagged."""
+RACES = {"hack_1_objects_changed_by_a_thread", "hack_3_written_later", "hack_9_writer"}
+"""Whether their thread or child is in time is chance, in both ways of starting."""
+RANDOM = re.compile(r"test_[0-9a-f]{12}|0x[0-9a-f]+|\d+\.\d+s")
 
 
 def matrix(items):
@@ -43,23 +46,52 @@ def _matrix(items):
             yield pytest.param(kind, item, marks=marks, id=f"{kind}-{item.id}")
 
 
+def judged(kind, run, monkeypatch):
+    """What becomes of one: by a fork of a warm server, where such sandboxes have them, and by a fresh start."""
+    if kind == "docker":
+        return [*run()]
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv(SWITCH, switch)
+        before = sum(servers.counts.values())
+        (result,) = run()
+        assert sum(servers.counts.values()) > before or result.outcome == "held"
+        found.append(result)
+    return found
+
+
 @pytest.mark.parametrize(("kind", "attack"), matrix(ATTACKS))
-def test_a_cheating_episode_earns_nothing_unseen(kind, attack, attacked):
+def test_a_cheating_episode_earns_nothing_unseen(kind, attack, attacked, monkeypatch):
     task = attacked(kind, plain=attack.kind in PLAIN)
-    (result,) = run_attacks(task, sandbox=kind, attacks=[attack])
-    assert result.outcome in ("held", "flagged"), (result.reason, result.exit_codes)
-    if result.outcome == "flagged":
-        assert attack.id.rpartition("_")[0][:6] in MAY_PASS
-        assert result.flags
-    if attack.kind not in ROUGH:
-        assert set(result.exit_codes) <= {0}, result.exit_codes
+    results = judged(kind, lambda: run_attacks(task, sandbox=kind, attacks=[attack]), monkeypatch)
+    for result in results:
+        assert result.outcome in ("held", "flagged"), (result.reason, result.exit_codes)
+        if result.outcome == "flagged":
+            assert attack.id.rpartition("_")[0][:6] in MAY_PASS
+            assert result.flags
+        if attack.kind not in ROUGH:
+            assert set(result.exit_codes) <= {0}, result.exit_codes
+    alike(attack, *results)
+
+
+def alike(attack, first, *others):
+    """Warm or cold, it is judged alike."""
+    for other in others:
+        assert (first.outcome, first.reward) == (other.outcome, other.reward)
+        if attack.kind not in ROUGH:  # how far such a one comes within its time is chance
+            assert first.exit_codes == other.exit_codes
+        if attack.id not in RACES:
+            assert RANDOM.sub("", first.reason) == RANDOM.sub("", other.reason)
+            assert {flag.kind for flag in first.flags} == {flag.kind for flag in other.flags}
 
 
 @pytest.mark.parametrize(("kind", "twin"), matrix(TWINS))
-def test_honest_work_that_looks_alike_earns_its_reward(kind, twin, attacked):
-    (result,) = run_twins(attacked(kind), sandbox=kind, twins=[twin])
-    assert result.good, result.reason
-    assert {flag.kind for flag in result.flags} <= {"exit_hook"}, result.flags
+def test_honest_work_that_looks_alike_earns_its_reward(kind, twin, attacked, monkeypatch):
+    results = judged(kind, lambda: run_twins(attacked(kind), sandbox=kind, twins=[twin]), monkeypatch)
+    for result in results:
+        assert result.good, result.reason
+        assert {flag.kind for flag in result.flags} <= {"exit_hook"}, result.flags
+    assert len({frozenset(flag.kind for flag in result.flags) for result in results}) == 1
 
 
 def test_every_case_has_its_attacks():

@@ -160,7 +160,7 @@ def test_the_report_is_the_same(pair, files):
 
 @pytest.mark.parametrize("files", params(HANGS))
 def test_what_hangs_hangs(pair, files):
-    report = pair.same(files, task=pair.with_tests(timeout_s=8))
+    report = pair.same(files, task=pair.with_tests(timeout_s=5))
     assert report.timed_out
     assert not report.passed
 
