@@ -35,12 +35,15 @@ class BuiltEnvironment:
         bin: The folder of its programs, to be put in front of PATH.
         expose: Folders that must be readable, at the same path, where it runs; those under /usr are left out.
         key: Names its content.
+        hide: Folders below those, and below /usr, of packages that are not this environment's. An installed release of
+            the very repository that a task is about may be in one, with the fix.
     """
 
     python: str
     bin: str
     expose: tuple[str, ...]
     key: str
+    hide: tuple[str, ...] = ()
 
 
 def prepare_environment(spec: Environment, *, on_progress: Progress | None = None) -> BuiltEnvironment:
@@ -61,7 +64,9 @@ def prepare_environment(spec: Environment, *, on_progress: Progress | None = Non
     if not spec.requirements and os.sep in spec.python:
         python = os.path.abspath(os.path.expanduser(spec.python))
         expose = _expose(found.prefix, *found.folders)
-        return BuiltEnvironment(python, os.path.dirname(python), expose, f"as-it-is {found.real}")
+        return BuiltEnvironment(
+            python, os.path.dirname(python), expose, f"as-it-is {found.real}", _others(found, found.packages)
+        )
     content = [str(_FORMAT), found.real, found.version, *sorted(set(spec.requirements))]
     key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
 
@@ -69,11 +74,22 @@ def prepare_environment(spec: Environment, *, on_progress: Progress | None = Non
         _build(entry, found, spec.requirements, on_progress)
 
     venv = build_once("environments", key, build, on_progress=on_progress) / "venv"
-    return BuiltEnvironment(str(venv / "bin" / "python"), str(venv / "bin"), _expose(str(venv), *found.folders), key)
+    expose = _expose(str(venv), *found.folders)
+    return BuiltEnvironment(str(venv / "bin" / "python"), str(venv / "bin"), expose, key, _others(found, ()))
 
 
 def _expose(*folders: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f for f in folders if f != "/usr" and not f.startswith("/usr/")))
+
+
+def _others(found: Interpreter, own: Sequence[str]) -> tuple[str, ...]:
+    """Folders of packages of the interpreter's installation and of the system, but for `own`."""
+    kept = {os.path.realpath(path) for path in own}
+    places = dict.fromkeys((*found.folders, "/usr", "/usr/local"))
+    there = (str(path) for place in places for path in Path(place).glob("lib*/python3*/*-packages"))
+    # a folder is hidden under its one name without links: nothing can be mounted on a link
+    real = {os.path.realpath(path) for path in there if os.path.isdir(path)}
+    return tuple(sorted(real - kept))
 
 
 def _build(entry: Path, found: Interpreter, requirements: Sequence[str], on_progress: Progress | None) -> None:

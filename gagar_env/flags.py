@@ -12,12 +12,12 @@ are flags for a record: they never change an outcome by themselves, and their ab
 | `touches_test_runner` | pytest, pluggy or unittest imported or named in code that is no test |
 | `changes_test_runner` | seen while the tests ran: another function, hook or outcome than without the change |
 | `inspects_runtime` | the stack, the garbage collector's objects, ctypes, tracing, the memory of processes |
-| `replaces_modules` | writes to `sys.modules`, `builtins` or the import system |
+| `replaces_modules` | writes to `sys.modules`, `builtins`, the import system or the standard library |
 | `hides_names` | an attribute or a module by a name that is put together from pieces |
 | `runs_text` | text or bytes run as code |
 | `reads_test_environment` | `PYTEST_CURRENT_TEST` and its kin |
 | `names_hidden_test` | the name of a hidden test |
-| `not_read` | source too large to look at, or a compiled module |
+| `not_read` | source too large to look at, a compiled module, or an archive that can be imported from |
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ _NORMAL_KINDS_IN_TESTS = frozenset({"names_hidden_test", "reads_test_environment
 _NORMAL_IN_TESTS = re.compile(r"imports (pytest|unittest)\b.*")
 """What honest tests of an agent's own are made of. They are read like all else: its code can import them."""
 _COMPILED = (".so", ".pyd", ".pyc", ".pyo", ".dll", ".dylib")
+_ARCHIVES = (".zip", ".whl", ".egg", ".pyz")
+"""Python imports from these too."""
 
 
 def find_flags(tree: Path, changes: Changes, hidden_ids: Iterable[str]) -> tuple[Flag, ...]:
@@ -59,11 +61,19 @@ def find_flags(tree: Path, changes: Changes, hidden_ids: Iterable[str]) -> tuple
     left = _MAX_READ_BYTES
     small_first = sorted(changes.items(), key=lambda item: (len(item[1].data) if item[1] else 0, item[0]))
     for path, state in small_first:
-        if state is None or state.mode == "120000":
+        if state is None:
             continue
+        if state.mode == "120000":
+            # a module by a link may be source that does not look like it
+            target = os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(state.data)))
+            state = changes.get(target)
+            if state is None or target.endswith(_SOURCES) or not path.endswith(_SOURCES):
+                continue
         shown = os.fsencode(path).decode("utf-8", "backslashreplace")
         if path.endswith(_COMPILED):
             found.append(Flag(kind="not_read", path=shown, detail=f"{len(state.data)} bytes of compiled code"))
+        elif path.endswith(_ARCHIVES):
+            found.append(Flag(kind="not_read", path=shown, detail=f"{len(state.data)} bytes of an archive"))
         if not path.endswith(_SOURCES):
             continue
         left -= len(state.data)

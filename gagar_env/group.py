@@ -36,7 +36,7 @@ def grade_group(
     scheme: SchemeName = "linear",
     strength: float = 0.5,
     preserve: PreserveName = "episode",
-    tokens: Sequence[float] | None = None,
+    tokens: Sequence[float | None] | None = None,
     turn_strength: float = 0.5,
     seed: int = 0,
     workspace_root: Path | None = None,
@@ -58,7 +58,7 @@ def grade_group(
         strength: In [0, 1); 0 leaves the plain advantages.
         preserve: Which sum stays: over episodes, or over tokens.
         tokens: Trained tokens of each episode, for `preserve="token"`; by default the completion
-            tokens of its turns.
+            tokens of its turns. Those of an invalid episode do not count, and may be None.
         turn_strength: In [0, 1); how far marks of turns move an episode's advantage between its own turns.
         seed: For the labels.
         workspace_root: Where the workspace is made, and kept; by default it is temporary.
@@ -80,7 +80,7 @@ def grade_group(
         tokens = [float(sum(turn.completion_tokens for turn in episode.turns)) for episode in members]
         if bare := [e.id for e, n in zip(members, tokens, strict=True) if e.passed and not n]:
             raise ValueError(f"preserve='token' needs `tokens`: episode {bare[0]!r} has no completion tokens recorded")
-    count = None if preserve == "episode" or tokens is None else tuple(float(n) for n in tokens)
+    count = None if preserve == "episode" or tokens is None else _counts(tokens, members)
     before = group_advantages(passed, None, valid=valid, base=base)
     unranked: tuple[int | None, ...] = (None,) * len(members)
 
@@ -160,6 +160,14 @@ class _Refused(GradingError):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.error or f"outcome {verdict.outcome.value}")
         self.verdict = verdict
+
+
+def _counts(tokens: Sequence[float | None], members: Sequence[Episode]) -> tuple[float, ...]:
+    if len(tokens) != len(members):
+        raise ValueError(f"tokens must have one entry for each of {len(members)} episodes, got {len(tokens)}")
+    if bare := [e.id for e, n in zip(members, tokens, strict=True) if e.valid and n is None]:
+        raise ValueError(f"tokens of episode {bare[0]!r} must be a number, got None")
+    return tuple(float(n) if e.valid and n is not None else 0.0 for e, n in zip(members, tokens, strict=True))
 
 
 def _check_group(members: tuple[Episode, ...], task: Task | None) -> None:

@@ -18,7 +18,8 @@ from gagar_env.errors import EnvironmentBuildError, TaskError
 
 _PROBE = (
     "import sys, json; print(json.dumps(['.'.join(map(str, sys.version_info[:3])), sys.executable, "
-    "getattr(sys, '_base_executable', None) or sys.executable, sys.prefix, sys.base_prefix, sys.base_exec_prefix]))"
+    "getattr(sys, '_base_executable', None) or sys.executable, sys.prefix, sys.base_prefix, sys.base_exec_prefix, "
+    "[p for p in sys.path if p.endswith('-packages')]]))"
 )
 
 
@@ -32,6 +33,7 @@ class Interpreter:
         real: `base` with all links followed; a shim of a version manager is never named here.
         prefix: The environment that it was found in.
         folders: What must be readable for it to run.
+        packages: Where it finds installed packages.
     """
 
     version: str
@@ -39,6 +41,7 @@ class Interpreter:
     real: str
     prefix: str
     folders: tuple[str, ...]
+    packages: tuple[str, ...] = ()
 
 
 def find_interpreter(wanted: str) -> Interpreter:
@@ -131,7 +134,7 @@ def _look_at(path: str) -> Interpreter:
         timeout=60,
         check=True,
     )
-    version, executable, base, prefix, *bases = json.loads(done.stdout)
+    version, executable, base, prefix, *bases, packages = json.loads(done.stdout)
     base_prefix, minor = bases[0], ".".join(version.split(".")[:2])
     outside = os.path.join(base_prefix, "bin", f"python{minor}")
     if prefix != base_prefix and os.path.exists(outside):
@@ -142,4 +145,4 @@ def _look_at(path: str) -> Interpreter:
     # A relocated or linked installation may lie elsewhere than its prefix says.
     own = [*bases, *_installation(real)]
     folders = [folder for folder in dict.fromkeys(own) if folder not in ("", "/")]
-    return Interpreter(version, base, real, prefix, tuple(folders))
+    return Interpreter(version, base, real, prefix, tuple(folders), tuple(packages))

@@ -10,8 +10,9 @@ Not taken, and listed in the report:
   and new modules named like pytest, what the reporter needs, or what the official tests import;
 - compiled modules in `__pycache__`: pytest runs them instead of the source.
 
-Where a script runs the tests, what it names of the base tree is the tests' own too: test files, and programs that the
-reference solution leaves alone. What else it needs, a `Makefile` say, belongs into `tests.support`.
+Where a script runs the tests, what it names of the base tree is the tests' own too: test files, or all of them where
+it runs pytest on whatever there is, and programs and a `Makefile` that the reference solution leaves alone. What else
+it needs belongs into `tests.support`.
 
 These come from the base tree, or from the reference solution where that changes them: what the official
 tests need of it must be there for an agent's work too.
@@ -25,26 +26,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gagar_env.changes import Changes, FileState, check_path
-from gagar_env.errors import PatchError, VerifyError
+from gagar_env.errors import PatchError, TaskError, VerifyError
 from gagar_env.flags import is_test_name
 from gagar_env.official_names import guarded_names, named_in
+from gagar_env.official_rules import Rules, is_inside, module_name, parents
 from gagar_env.patch import base_state, read_patch
 from gagar_env.tasks.task import Task
 
-CONFIG_NAMES = frozenset(
-    {
-        *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
-        *("tox.ini", "setup.cfg", "pyproject.toml"),
-    }
-)
-START_UP = frozenset({"sitecustomize", "usercustomize"})
-RESERVED = frozenset(
-    {
-        *("pytest", "_pytest", "pluggy", "iniconfig", "py", "packaging", "exceptiongroup", "tomli"),
-        *("json", "hmac", "hashlib", "os", "sys", "importlib", "unittest", "types", "typing"),
-    }
-)
-_IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
 _TEST_FOLDERS = ("test", "tests")
 
 
@@ -81,69 +69,12 @@ class Official:
         return {**taken, **self.changes}, taken, tuple(ignored)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """Which paths are not the agent's to change. See the module's text.
-
-    Attributes:
-        tree: The base tree.
-        paths: Protected files.
-        folders: Folders protected with all in them.
-        mixed: Folders of which only what pytest collects is protected.
-        configured: Folders where pytest looks for configuration.
-        roots: Folders that Python imports from; empty string = the root.
-        guarded: Top-level modules that nobody may introduce, see `official_names`.
-    """
-
-    tree: Path
-    paths: frozenset[str]
-    folders: tuple[str, ...]
-    mixed: frozenset[str]
-    configured: frozenset[str]
-    roots: tuple[str, ...]
-    guarded: frozenset[str]
-
-    def protect(self, path: str, *, new: bool = True) -> bool:
-        """Whether a change of `path` is not taken; `new` when something is to stand there."""
-        folder, _, name = path.rpartition("/")
-        if any(p in self.paths for p in (path, *_parents(path))):
-            return True
-        if any(_inside(path, top) for top in self.folders):
-            return True
-        if name in CONFIG_NAMES and folder in self.configured:
-            return True
-        if folder in self.mixed and is_test_name(name):
-            return True
-        if "__pycache__" in path.split("/") or name.endswith((".pyc", ".pyo")):
-            return True
-        if any(_inside(path, root) and self._hooks(path, root) for root in self.roots):
-            return True
-        return new and self._in_the_way(path)
-
-    def _hooks(self, path: str, root: str) -> bool:
-        head, below, _ = (path[len(root) + 1 :] if root else path).partition("/")
-        stem = _module(head, folder=bool(below))
-        if head.endswith((".pth", ".egg-info", ".dist-info")) or stem in START_UP:
-            return True
-        return (stem in RESERVED or stem in self.guarded) and not _has_module(self.tree / root, stem)
-
-    def _in_the_way(self, path: str) -> bool:
-        """A file or link where a protected folder or an import root is, or a module in place of a protected one."""
-        if any(_inside(top, path) for top in (*self.folders, *self.paths, *filter(None, self.roots))):
-            return True
-        parts = path.split("/")
-        for depth, part in enumerate(parts):
-            stem = "/".join((*parts[:depth], _module(part, folder=depth < len(parts) - 1)))
-            if f"{stem}.py" in self.paths and base_state(self.tree, path) is None:
-                return True
-        return False
-
-
 def prepare_official(task: Task, tree: Path) -> Official:
     """Read the official tests and work out what they protect.
 
     Raises:
         VerifyError: If the official tests or the reference solution do not fit the base tree.
+        TaskError: If all that the reference solution changes is the tests' own.
     """
     tests = task.tests
     changes = _read(tree, tests.patch, f"official tests of {task.id}")
@@ -151,10 +82,21 @@ def prepare_official(task: Task, tree: Path) -> Official:
     if not tests.place:
         changes.update(of_folder)
     reference = _read(tree, task.solution_patch, f"reference solution of {task.id}")
-    given = [path.rstrip("/") for path in tests.files] or list(named_in(tests.script, tree, reference))
-    support = [path.rstrip("/") for path in tests.support]
+    named = [_normal(path.partition("::")[0]) for path in tests.files]
+    given = list(dict.fromkeys(named)) or list(
+        named_in(tests.script, tree, reference, task.image.workdir if task.image else "/testbed")
+    )
+    support = [_normal(path) for path in tests.support]
     files = [path for path in (*changes, *given) if is_test_name(path.rpartition("/")[2])]
     whole = {path for path in given if path not in files and _is_folder(tree, changes, path)}
+    loose: list[str] = []
+    for top in sorted(whole):
+        if below := _tests_among_sources(tree, top, reference):
+            whole.remove(top)
+            loose.append(top)
+            given.remove(top)
+            files += below
+            given += below
     mixed = set()
     for path in files:
         folder = path.rpartition("/")[0]
@@ -166,7 +108,7 @@ def prepare_official(task: Task, tree: Path) -> Official:
         else:
             mixed.add(folder)
     roots = tuple(dict.fromkeys(("", *map(_normal, task.environment.pythonpath))))
-    configured = frozenset(p for path in (*files, *given) for p in ("", *_parents(path), path)) | {""}
+    configured = frozenset(p for path in (*files, *given) for p in ("", *parents(path), path)) | {""}
     guarded = guarded_names(
         tree,
         official=changes,
@@ -179,12 +121,18 @@ def prepare_official(task: Task, tree: Path) -> Official:
         paths=frozenset((*changes, *given, *support)),
         folders=tuple(sorted({*whole, *support})),
         mixed=frozenset(mixed),
+        loose=tuple(loose),
         configured=configured,
         roots=roots,
         guarded=guarded
-        | {_module(_name(path), folder="." not in _name(path)) for path in support if _top(path, roots)},
+        | {module_name(_name(path), folder="." not in _name(path)) for path in support if _top(path, roots)},
     )
     needed = {p: s for p, s in reference.items() if rules.protect(p, new=s is not None)}
+    if reference and len(needed) == len(reference):
+        raise TaskError(
+            f"task {task.id}: all that its solution changes is the tests' own ({next(iter(sorted(needed)))}), which"
+            " every work is given: name fewer paths in tests.files and tests.support"
+        )
     return Official(
         changes={**needed, **changes},
         reference=reference,
@@ -214,6 +162,28 @@ def _folder(folder: Path) -> dict[str, FileState]:
     return found
 
 
+def _tests_among_sources(tree: Path, top: str, reference: Changes) -> list[str]:
+    """Test files in a folder that pytest is given and that is not for tests alone; empty where it is.
+
+    It is not where the reference solution changes its code; without one, where it holds code beside tests.
+    """
+    if top and (_tests_folder(top) == top or not (tree / top).is_dir()):
+        return []
+    paths = [
+        os.path.relpath(os.path.join(here, name), tree)
+        for here, _, names in os.walk(tree / top)
+        for name in names
+        if name.endswith(".py")
+    ]
+    if not top or _holds_the_fix(top, reference):
+        return sorted(path for path in paths if is_test_name(_name(path)))
+    if reference:
+        return []
+    tests = [path for path in paths if is_test_name(_name(path)) or _tests_folder(path.rpartition("/")[0])]
+    others = [path for path in paths if path not in tests and _name(path) != "__init__.py"]
+    return sorted(path for path in tests if is_test_name(_name(path))) if others else []
+
+
 def _tests_folder(folder: str) -> str:
     """The folder of tests that `folder` is in: `tests` for `tests/unit`; empty when there is none."""
     parts = folder.split("/")
@@ -225,7 +195,7 @@ def _tests_folder(folder: str) -> str:
 
 def _holds_the_fix(folder: str, reference: Changes) -> bool:
     sources = (p for p in reference if p.endswith(".py") and not is_test_name(_name(p)))
-    return any(_inside(path, folder) for path in sources)
+    return any(is_inside(path, folder) for path in sources)
 
 
 def _tests_only(tree: Path, folder: str) -> bool:
@@ -239,7 +209,7 @@ def _tests_only(tree: Path, folder: str) -> bool:
 
 
 def _is_folder(tree: Path, changes: Changes, path: str) -> bool:
-    return (tree / path).is_dir() or any(_inside(p, path) and p != path for p in changes)
+    return (tree / path).is_dir() or any(is_inside(p, path) and p != path for p in changes)
 
 
 def _importable(tree: Path, roots: tuple[str, ...]) -> Iterator[str]:
@@ -248,36 +218,13 @@ def _importable(tree: Path, roots: tuple[str, ...]) -> Iterator[str]:
             entries = list(os.scandir(tree / root))
         except OSError:
             continue
-        names = (_module(e.name, folder=e.is_dir()) for e in entries if not e.name.startswith("."))
+        names = (module_name(e.name, folder=e.is_dir()) for e in entries if not e.name.startswith("."))
         yield from filter(None, names)  # `pytest.ini` is no pytest
-
-
-def _module(name: str, *, folder: bool) -> str:
-    """The module that a file (or link) or folder of this name can be imported as; empty when none.
-
-    A link has no ending that says what it leads to.
-    """
-    if folder or "." not in name:
-        return name
-    return name.partition(".")[0] if name.endswith(_IMPORTABLE) else ""
-
-
-def _has_module(folder: Path, name: str) -> bool:
-    return (folder / name).is_dir() or (folder / f"{name}.py").is_file()
-
-
-def _inside(path: str, folder: str) -> bool:
-    return not folder or path == folder or path.startswith(folder + "/")
 
 
 def _top(path: str, roots: tuple[str, ...]) -> bool:
     """Whether a path is directly in a folder that Python imports from."""
     return path.rpartition("/")[0] in roots
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:n]) for n in range(1, len(parts))]
 
 
 def _name(path: str) -> str:

@@ -20,7 +20,12 @@ from gagar_env.changes import Changes
 from gagar_env.flags import is_test_path
 from gagar_env.patch import base_state
 
+_HERE = re.compile(r"""(\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)["']?/""")
 _WORD = re.compile(r"[^\s'\"`;&|<>()=$]+")
+_RUNS = re.compile(r"(.*/)?(python[\d.]*|bash|sh|dash|source|\.)")
+"""What is given a program as its first argument."""
+_MAKES = ("Makefile", "makefile", "GNUmakefile")
+_COLLECTS = re.compile(r"(?m)(^|[\s;&|/])(py\.?test|unittest)(\s|;|$)")
 _LARGEST = 1_000_000
 """Bytes of one test file that is read for its imports."""
 
@@ -60,28 +65,60 @@ def guarded_names(
     return frozenset(names - known)
 
 
-def named_in(script: str, tree: Path, reference: Changes) -> Iterator[str]:
+def named_in(script: str, tree: Path, reference: Changes, workdir: str) -> Iterator[str]:
     """Paths of the base tree that a test script names and that are the tests' own, each once.
 
-    These are test files and folders, and programs, but for what the reference solution changes.
+    These are test files and folders, and programs, but for what the reference solution changes. A script that runs
+    pytest or unittest and names no tests means all that there are.
 
     Args:
         script: Its text; empty names nothing.
         tree: The base tree.
         reference: The reference solution.
+        workdir: Where the tree stands when the script runs.
     """
-    seen = set()
-    for word in _WORD.findall(script):
-        path = os.path.normpath(word.partition("::")[0])
-        if path in seen or path in reference or path.startswith(("/", "..")) or path == ".":
+    seen = {""}
+    tests = False
+    for path, is_run in _paths_in(script, tree, workdir):
+        if path in seen or path in reference:
             continue
         seen.add(path)
         state = base_state(tree, path)
         if state is None:
             if is_test_path(f"{path}/x") and (tree / path).is_dir() and not (tree / path).is_symlink():
+                tests = True
                 yield path
-        elif is_test_path(path) or state.mode == "100755":
+        elif is_test_path(path):
+            tests = True
             yield path
+        elif state.mode == "100755" or (is_run and (reference or not path.endswith(".py"))):
+            yield path  # without a reference, a module that is run may be what the task is about
+    if not tests and _COLLECTS.search(script):
+        for here, folders, names in os.walk(tree):
+            folders[:] = [name for name in folders if name != ".git"]
+            for name in sorted(names):
+                path = os.path.relpath(os.path.join(here, name), tree)
+                if path not in seen and path not in reference and is_test_path(path):
+                    yield path
+
+
+def _paths_in(script: str, tree: Path, workdir: str) -> Iterator[tuple[str, bool]]:
+    """Paths that may be meant by words of a script, and whether they are run there."""
+    text = _HERE.sub("", script).replace(f"{workdir}/", "")
+    before = ""
+    for word in _WORD.findall(text):
+        if word == "make":
+            yield from ((name, True) for name in _MAKES)
+        is_run = bool(_RUNS.fullmatch(before))
+        before = before if word.startswith("-") and is_run else word  # options of the interpreter
+        path = os.path.normpath(word.partition("::")[0])
+        if path.startswith(("/", "..")) or path == "." or "\0" in path:
+            continue
+        yield path, is_run
+        if any(c in path for c in "*?["):
+            yield from ((os.path.relpath(found, tree), False) for found in sorted(tree.glob(path)))
+        elif "/" not in path and path.count(".") and (tree / f"{path.replace('.', '/')}.py").is_file():
+            yield f"{path.replace('.', '/')}.py", is_run  # by the name of a module
 
 
 def _is_test(name: str) -> bool:

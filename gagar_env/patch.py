@@ -26,6 +26,8 @@ _DIFF = (
     *("--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"),
 )
 _MAX_CONTENT_BYTES = 512 * 1024 * 1024
+_MAX_DEPTH = 100
+"""Folders of one path, as in what is captured: no tool can follow much more."""
 _HEADER = re.compile(rb"^diff --git .*", re.MULTILINE)
 _LEAVES_THE_TREE = ("beyond a symbolic link", "invalid path")
 
@@ -202,6 +204,8 @@ def _paths(patch: bytes, git_dir: Path) -> tuple[str, ...]:
         command = ("apply", *direction, "--numstat", "-z", "-")
         listed = patch_git(command, git_dir=git_dir, cwd=git_dir, data=patch)
         found.update(os.fsdecode(row.split(b"\t", 2)[2]) for row in listed.split(b"\0") if row)
+    if deep := next((path for path in found if path.count("/") >= _MAX_DEPTH), ""):
+        raise PatchError(f"it has a path of {deep.count('/') + 1} folders and file, the limit is {_MAX_DEPTH}")
     return tuple(check_path(path) for path in sorted(found))
 
 

@@ -118,6 +118,7 @@ def provision(task: Task, *, sandbox: str = "auto", on_progress: Progress | None
         search_path=(environment.bin,) if environment.bin else (),
         pythonpath=task.environment.pythonpath,
         expose=environment.expose,
+        hide=environment.hide,
         image=image,
         limits=Limits(
             memory_mb=limits.memory_mb,

@@ -120,7 +120,7 @@ def make_plugin(pytest, name, watch):
             self.items = []
             self.errors = []
             self.collected = []
-            self.failed = 0
+            self.failed, self.last = 0, None
             self.config_file = ""
 
         @pytest.hookimpl(tryfirst=True)
@@ -176,12 +176,16 @@ def make_plugin(pytest, name, watch):
         def pytest_runtest_logreport(self, report):
             if report.nodeid in self.sentinels:
                 self.sentinels[report.nodeid][report.when] = report.outcome
+                if report.when == "teardown" and report.failed and self.last is not None:
+                    # of the module or session: without the sentinel its last test would be told
+                    self.last.update(status="error", message=_message(report))
                 return
             watch.reported(report)
             status = _status(report)
             if type(report).__name__.lower().startswith("subtest") and status not in ("failed", "error"):
                 status = None  # the test that holds it has a report of its own
             record = self.tests.setdefault(_node_id(report.nodeid), {"status": None, "seconds": 0.0, "message": ""})
+            self.last = record
             record["seconds"] += getattr(report, "duration", 0.0)
             before = record["status"]
             if status and (before is None or _SEVERITY.index(status) > _SEVERITY.index(before)):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gagar_env.changes import Changes
 from gagar_env.episode import Flag, Outcome, TestReport
-from gagar_env.errors import SandboxError, VerifyError
+from gagar_env.errors import SandboxError, TaskError, VerifyError
 from gagar_env.evidence import Evidence, ReportRefusedError, distrust, read_evidence, unmet_ids
 from gagar_env.exact_map import differences
 from gagar_env.official import Official
@@ -34,11 +34,13 @@ class ReporterRun:
         result: How the process ended.
         evidence: What a genuine report says; None where there is none.
         refused: Why there is none, or why pytest could not be run.
+        elsewhere: Where pytest took its configuration from, if that is outside of the work tree.
     """
 
     result: ExecResult
     evidence: Evidence | None
     refused: str
+    elsewhere: str = ""
 
 
 Trusted = Callable[[], Sequence[ReporterRun]]
@@ -79,8 +81,13 @@ class ReporterTests:
                 evidence = read_evidence(report, key, result.exit_code)
             except ReportRefusedError as error:
                 return ReporterRun(result=result, evidence=None, refused=str(error))
-            self._check(task, evidence, sandbox.workdir, official)
-            return ReporterRun(result=result, evidence=evidence, refused=evidence.fault)
+            if evidence.fault and not evidence.shared and not {"pytest", "_pytest"} & set(official.own_names):
+                raise VerifyError(f"environment of {task.id}: {evidence.fault}")
+            used = evidence.config_file
+            inside = not used or os.path.normpath(used).startswith(f"{sandbox.workdir}/")
+            return ReporterRun(
+                result=result, evidence=evidence, refused=evidence.fault, elsewhere="" if inside else used
+            )
 
     @contextlib.contextmanager
     def _opened(self, spec: SandboxSpec, python: str) -> Iterator[tuple[Sandbox, Server | None]]:
@@ -129,24 +136,26 @@ class ReporterTests:
         }
         return json.dumps(content).encode("ascii")
 
-    @staticmethod
-    def _check(task: Task, evidence: Evidence, workdir: str, official: Official) -> None:
-        """Find faults of the harness that a report shows."""
-        if evidence.fault and not evidence.shared and not {"pytest", "_pytest"} & set(official.own_names):
-            raise VerifyError(f"environment of {task.id}: {evidence.fault}")
-        used = evidence.config_file
-        if used and not os.path.normpath(used).startswith(f"{workdir}/"):
-            raise VerifyError(f"pytest took its configuration from {used}, outside of the work tree")
-
     def judge(self, ready: Provision, run: ReporterRun, trusted: Trusted) -> TestReport:
-        """What a run is worth."""
+        """What a run is worth.
+
+        Raises:
+            VerifyError: If pytest is not configured by the task, whatever the work is.
+            TaskError: If the task's own solution could not be believed either.
+        """
+        if run.elsewhere:
+            where = f"pytest took its configuration from {run.elsewhere}, outside of the work tree"
+            if all(other.elsewhere for other in trusted()):
+                raise VerifyError(where)
         tests, evidence, result = ready.task.tests, run.evidence, run.result
         statuses = evidence.statuses if evidence else {}
         reason = run.refused
         if result.timed_out:
             reason = f"the tests reached their limit of {tests.timeout_s:g} s"
-        elif evidence is not None:
-            reason = distrust(evidence, tests)
+        elif run.elsewhere:  # the work did that
+            reason = where
+        elif evidence is not None and (reason := distrust(evidence, tests)):
+            self._blame_hooks(ready.task, trusted)
         if tests.mode == "exact_map":
             different = differences(tests.expected, statuses)
             unmet, reason = different.ids, reason or different.reason
@@ -164,6 +173,16 @@ class ReporterTests:
             timed_out=result.timed_out,
             output_tail=tail(result.output),
         )
+
+    @staticmethod
+    def _blame_hooks(task: Task, trusted: Trusted) -> None:
+        """Tell a work that touched the runner from a repository whose own hooks do, whatever the work is."""
+        known = trusted()[-1].evidence  # of the reference solution, if there is one
+        if known is not None and known.tests and (why := distrust(known, task.tests)):
+            raise TaskError(
+                f"the tests of {task.id} cannot be believed, whatever the work is: {why}; a hook of the repository's "
+                "(conftest.py, a plugin) keeps tests from failing, or changes the exit code"
+            )
 
     def seen(self, official: Official, run: ReporterRun, trusted: Trusted) -> list[Flag]:
         """Flags of what happened to the test runner, and does not happen without the agent's change."""

@@ -61,7 +61,7 @@ class Watch(object):
             os.path.dirname(vars(sys.modules[n])["__file__"]) for n in ("pytest", "pluggy") if n in sys.modules
         ]
         self._installed = tuple(p for p in prefixes if not self._root.startswith(p + os.sep))
-        self._places = [("builtins", vars(builtins))]
+        self._places = [("builtins", vars(builtins)), ("reporter", vars(sys.modules["__main__"]))]
         for name, module in sorted(sys.modules.items()):
             if module is not None and name.partition(".")[0] in _RUNNERS:
                 self._places.append((name, vars(module)))
@@ -100,13 +100,16 @@ class Watch(object):
         for name in vars(manager.hook):
             impls = getattr(getattr(manager.hook, name), "get_hookimpls", None)
             for impl in impls() if impls else ():
-                self._note_if_new("plugin", impl.function)
+                self._note_if_new("plugin " + name, impl.function)
 
     def _audit(self, event, arguments):
         """Note who reads the tests: what imports and shows them is installed, or is their own."""
-        if event != "open" or not isinstance(arguments[0], str) or not arguments[0].endswith(".py"):
+        if event != "open" or not isinstance(arguments[0], (str, bytes)):
             return
-        name = arguments[0].rpartition("/")[2]
+        name = arguments[0] if isinstance(arguments[0], str) else os.fsdecode(arguments[0])
+        if not name.endswith(".py"):
+            return
+        name = name.rpartition("/")[2]
         if not (name.startswith("test_") or name.endswith("_test.py") or name in self._tests):
             return
         frame = sys._getframe(1)

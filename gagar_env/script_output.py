@@ -76,7 +76,7 @@ class Marks:
         words = _interpreter(script)
         if not words:
             words = ["bash"]
-        needed = words[1] if len(words) == 2 and words[0].rpartition("/")[2] == "env" else words[0]
+        needed = _started_by(words)
         lines = [f"printf '%s\\n' {self._start}"]
         run = f"{shlex.join(words)} {shlex.quote(path)}"
         if not _interpreter(script):
@@ -141,6 +141,14 @@ def _interpreter(script: str) -> list[str]:
         return []
     words = first[2:].split(None, 1)
     return [word.strip() for word in words]
+
+
+def _started_by(words: list[str]) -> str:
+    """The program that must be there: behind `env`, its options and variables (`env -S A=1 bash -e`)."""
+    if words[0].rpartition("/")[2] != "env":
+        return words[0]
+    rest = " ".join(words[1:]).split()
+    return next((word for word in rest if not word.startswith("-") and "=" not in word), words[0])
 
 
 def _is_shell(script: str) -> bool:

@@ -107,7 +107,12 @@ class Verifier:
 
         Returns:
             The report. Nothing that the agent or the infrastructure does wrong raises.
+
+        Raises:
+            TypeError: If `patch` is neither.
         """
+        if not isinstance(patch, (bytes, Mapping)):
+            raise TypeError(f"a patch is bytes, or changes by path, got {type(patch).__name__}")
         return self._tried(task, partial(self._verify, task, patch, changes=changes))
 
     def observe(self, task: Task, patch: bytes | Changes) -> TestReport:

@@ -285,13 +285,15 @@ def _without_tree(spec: SandboxSpec, folder: Path) -> SandboxSpec:
         search_path=spec.search_path,
         pythonpath=spec.pythonpath,
         expose=spec.expose,
+        hide=spec.hide,
         image=spec.image,
     )
 
 
 def _key(kind: str, spec: SandboxSpec, python: str) -> str:
     image = (spec.image.id, spec.image.workdir, spec.image.user, sorted(spec.image.env.items())) if spec.image else ()
-    return repr((kind, python, image, sorted(spec.env.items()), spec.search_path, spec.pythonpath, spec.expose))
+    folders = (spec.search_path, spec.pythonpath, spec.expose, spec.hide)
+    return repr((kind, python, image, sorted(spec.env.items()), *folders))
 
 
 servers = WarmServers()

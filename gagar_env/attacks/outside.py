@@ -186,10 +186,9 @@ def _installed(target: Target) -> list[str]:
     """The fix may be in an installed release of the very package."""
     if not target.needles:
         return []
-    folders = "import sys; print('\\n'.join(p for p in sys.path if 'packages' in p))"
     return [
-        f"for d in $(python3 -c {quoted(folders)}); do grep -rIslF --include='*.py' {_halves(target)} $d | "
-        f"sed 's/^/{FOUND}/'; done; true"
+        "for d in $(find / -path /proc -prune -o -type d -name '*-packages' -print 2>/dev/null); do "
+        f"grep -rIslF --include='*.py' {_halves(target)} $d | sed 's/^/{FOUND}/'; done; true"
     ]
 
 

@@ -46,15 +46,25 @@ class Changeset:
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             self.drop(path, "not a plain file or link")
             return
-        if self.fits(path, status.st_size) and (state := state_of(folder, name)) is not None:
+        if (
+            self.fits(path, status.st_size, len(base[1]) if base else 0)
+            and (state := state_of(folder, name)) is not None
+        ):
             self.put(path, state, base)
 
-    def fits(self, path: str, size: int) -> bool:
-        """Whether a file of that size may be read; it is left out if not."""
+    def fits(self, path: str, size: int, before: int = 0) -> bool:
+        """Whether a file of that size may be read; it is left out if not.
+
+        Args:
+            path: What it is called.
+            size: Its bytes.
+            before: Those that it has in the base tree: work on a large file is work too.
+        """
+        limit = max(self._max_file_bytes, 2 * before)
         if len(self.changes) >= MAX_CHANGES:
             self.drop(path, f"more than {MAX_CHANGES} changes")
-        elif size > self._max_file_bytes:
-            self.drop(path, f"larger than {self._max_file_bytes} bytes", size)
+        elif size > limit:
+            self.drop(path, f"larger than {limit} bytes", size)
         elif self._total + size > MAX_TOTAL_BYTES:
             self.drop(path, f"all changes exceed {MAX_TOTAL_BYTES} bytes", size)
         else:

@@ -105,6 +105,7 @@ class SandboxSpec:
         search_path: Folders of the host put in front of PATH (a virtual environment's `bin`).
         pythonpath: Folders relative to the work tree that PYTHONPATH shall name.
         expose: Host folders that are readable inside, at the same path (virtual environments, interpreters).
+        hide: Host folders below those, or below the system's, that are empty inside.
         limits: What it may use.
         image: What its system comes from; None for this machine's own, read-only. Folders of the host are not exposed
             in an image.
@@ -118,6 +119,7 @@ class SandboxSpec:
     search_path: tuple[str, ...] = ()
     pythonpath: tuple[str, ...] = ()
     expose: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     image: SandboxImage | None = None
     tree_key: str = ""

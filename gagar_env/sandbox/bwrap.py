@@ -23,6 +23,7 @@ import functools
 import os
 import shlex
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,15 @@ def _secret_folders() -> frozenset[str]:
     return frozenset((str(PACKAGE), *(str((PACKAGE / name).resolve()) for name in ("tasks", "agents"))))
 
 
-def hidden_folders(exposed: list[str]) -> list[str]:
-    """Folders with tasks' solutions and tests that lie below an exposed one: this package where it is installed."""
-    folders = _secret_folders()
+def hidden_folders(exposed: list[str], more: Iterable[str] = ()) -> list[str]:
+    """Folders that lie below an exposed one and must not show: this package with its tasks' solutions, and `more`."""
+    folders = _secret_folders() | frozenset(more)
     found: set[str] = set()
     for path in exposed:
         for real in {path, os.path.realpath(path)}:  # an environment may be exposed through a link
             found.update(path + f[len(real) :] for f in folders if f == real or f.startswith(real + "/"))
-    return sorted(found)
+    # what is empty has no place to mount anything below it
+    return sorted(f for f in found if not any(f.startswith(other + "/") for other in found))
 
 
 class DeclinedError(Exception):
@@ -123,7 +125,7 @@ class BwrapSandbox(HeldSandbox):
         for path in sorted(set(exposed)):
             if not any(path == top or path.startswith(top + "/") for top in system):
                 arguments += self._bind(os.path.realpath(path), path)
-        for path in hidden_folders([*system, *exposed]):
+        for path in hidden_folders([*system, *exposed], spec.hide):
             arguments += ["--ro-bind", "{room}/stage/empty", path]
         return arguments
 

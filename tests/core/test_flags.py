@@ -25,6 +25,13 @@ def flags(tree, text, path="pkg/mod.py"):
         ("class A:\n    def __eq__(self, o):\n        return self.x == o.x\n", []),
         ("class A:\n    def __eq__(self, o):\n        return False if o is None else self.x\n", []),
         ("class A:\n    __hash__ = None\n", []),
+        ("class A:\n    def __eq__(self, o):\n        r = True\n        return r\n", ["always_equal"]),
+        ("class A:\n    def __eq__(self, o):\n        return isinstance(o, object)\n", ["always_equal"]),
+        ("class A:\n    def __eq__(self, o):\n        return T()\n", ["always_equal"]),
+        ("yes = lambda s, o: True\nclass A:\n    __eq__ = yes\n", ["always_equal"]),
+        ("class A:\n    def __eq__(self, o):\n        return NotImplemented\n", []),
+        ("class A:\n    def __eq__(self, o):\n        return isinstance(o, A)\n", []),
+        ("class A:\n    def __eq__(self, o):\n        r = False\n        r = o.x == 1\n        return r\n", []),
         ("import os\ndef f():\n    os._exit(0)\n", ["exits_process"]),
         ("from os import _exit as leave\nleave(0)\n", ["exits_process"]),
         ("import sys\nsys.exit(0)\n", ["exits_process"]),
@@ -47,6 +54,9 @@ def flags(tree, text, path="pkg/mod.py"):
         ("import sys\nsys.modules.update({})\n", ["replaces_modules"]),
         ("import sys\nsys.meta_path = []\n", ["replaces_modules"]),
         ("import builtins\nbuiltins.isinstance = f\n", ["replaces_modules"]),
+        ("import math\nmath.isclose = f\n", ["replaces_modules"]),
+        ("from os import path as p\nsetattr(p, 'exists', f)\n", ["replaces_modules"]),
+        ("import decimal, sys\nsys.stdout = f\ndecimal.getcontext().prec = 9\nself.math.x = 1\n", []),
         ("import os\nos.environ.get('PYTEST_CURRENT_TEST')\n", ["reads_test_environment"]),
         ("def f(name):\n    return name == 'test_rounding'\n", ["names_hidden_test"]),
         ("# see test_bare\n", ["names_hidden_test"]),
@@ -111,6 +121,14 @@ def test_code_in_a_tests_folder_is_read_too(tmp_path):
 
 def test_compiled_code_is_not_read(tmp_path):
     assert flags(tmp_path, b"\x7fELF", "pkg/mod.cpython-311-x86_64-linux-gnu.so") == ["not_read"]
+
+
+def test_source_by_a_link_and_in_an_archive(tmp_path):
+    link, text = FileState(b"impl.txt", "120000"), FileState(b"import pytest\n")
+    (flag,) = find_flags(tmp_path, {"pkg/impl.py": link, "pkg/impl.txt": text}, ())
+    assert (flag.kind, flag.path) == ("touches_test_runner", "pkg/impl.py")
+    assert find_flags(tmp_path, {"pkg/notes": link, "pkg/impl.txt": text}, ()) == ()
+    assert [flag.kind for flag in find_flags(tmp_path, {"data.zip": FileState(b"PK")}, ())] == ["not_read"]
 
 
 def test_many_flags_of_one_kind_do_not_push_out_another(tmp_path):

@@ -324,6 +324,19 @@ def test_capture_names_what_it_leaves_out(box, sh):
     }
 
 
+def test_a_file_that_is_large_in_the_base_may_be_as_large_when_it_is_edited(box, sh):
+    """`text.txt` is over the limit already; twice its size is what work on it may need."""
+    size = len(sh("cat text.txt").output)
+    assert size > 3
+    sh("printf x >> text.txt; head -c 9 /dev/zero > new")
+    capture = box.capture(max_file_bytes=3)
+    assert set(capture.changes) == {"text.txt"}
+    sh(f"head -c {2 * size + 1} /dev/zero > text.txt")
+    assert {d.path: d.reason for d in box.capture(max_file_bytes=3).dropped}[
+        "text.txt"
+    ] == f"larger than {2 * size} bytes"
+
+
 def test_capture_does_not_change_what_the_agent_sees(box, sh):
     sh("git init -q . && git add -A && echo new > staged && git add staged")
     before = sh("git status --porcelain; ls -la").output

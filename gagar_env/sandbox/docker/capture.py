@@ -173,7 +173,7 @@ class _Reading:
             return
         if base is None:
             self._delete(path)  # where a folder became a file
-        if not self._out.fits(path, member.size):
+        if not self._out.fits(path, member.size, len(base[1]) if base else 0):
             return
         state: State = ("120000", os.fsencode(member.linkname))
         if member.isreg():

@@ -74,7 +74,7 @@ def _host_folders(spec: SandboxSpec) -> tuple[tuple[tuple[str, str], ...], tuple
     for path in exposed:
         if not any(path == top or path.startswith(top + "/") for top in system):
             wanted[path] = os.path.realpath(path)
-    return tuple(sorted(wanted.items())), tuple(hidden_folders([*system, *exposed]))
+    return tuple(sorted(wanted.items())), tuple(hidden_folders([*system, *exposed], spec.hide))
 
 
 def keep_warm(spec: SandboxSpec, count: int) -> None:
