@@ -73,7 +73,7 @@ class GroupResult(BaseModel):
     @model_validator(mode="after")
     def _one_entry_each(self) -> GroupResult:
         names = ["labels", "passed", "valid", "ranks", "weights", "advantages_before", "advantages"]
-        names += ["turn_advantages"] if self.turn_advantages is not None else []
+        names += [name for name in ("tokens", "turn_advantages") if getattr(self, name) is not None]
         wrong = [name for name in names if len(getattr(self, name)) != len(self.episode_ids)]
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: not one entry for each of {len(self.episode_ids)} episodes")

@@ -6,7 +6,6 @@ record under `gagar`), of the file or of its final metrics; else a patch file be
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +24,7 @@ from gagar_env.foreign.trajectory import (
     policy_name,
     said,
 )
+from gagar_env.store.exact import read_exact
 
 NAME: Final = "atif"
 _PATCHES = ("patch", "model_patch", "submission")
@@ -71,7 +71,7 @@ def _ours(extra: Mapping[str, Any]) -> Episode | None:
     """The whole record that this package keeps with its own, see `gagar_env.store.atif`."""
     try:
         exact = extra.get("gagar_exact")
-        return Episode.model_validate(json.loads(exact) if exact else extra.get("gagar"))
+        return Episode.model_validate(read_exact(exact) if exact else extra.get("gagar"))
     except (ValueError, TypeError, RecursionError):
         return None
 

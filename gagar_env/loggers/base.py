@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
@@ -73,6 +74,8 @@ class MultiLogger:
     def log(self, step: int, numbers: Numbers) -> None:
         """Hand the numbers to all of them. Never raises."""
         known = known_numbers(numbers)
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            step = int(step)  # of numpy or torch, say
         with self._lock:
             if self._closed or not known:
                 return

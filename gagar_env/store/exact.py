@@ -11,10 +11,13 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, Final
 
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
+_LISTS: Final = (list, tuple, set, frozenset)
 _WHOLE: Final = frozenset((int, bool, type(None)))
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _MARK: Final = "\x10"
@@ -49,8 +52,17 @@ def _armoured(value: Any) -> Any:
     if isinstance(value, str):
         return _ODD.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", value)
     if isinstance(value, Mapping):
-        return {_armoured(key): _armoured(inner) for key, inner in value.items()}
-    return [_armoured(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {_armoured(_key(key)): _armoured(inner) for key, inner in value.items()}
+    if isinstance(value, _LISTS):
+        return [_armoured(inner) for inner in value]
+    if isinstance(value, PurePath):
+        return _armoured(str(value))
+    return value if isinstance(value, int | float | None) else to_jsonable_python(value, fallback=str)
+
+
+def _key(key: Any) -> str:
+    """As pydantic writes keys that JSON does not have."""
+    return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _bare(value: Any) -> Any:
@@ -77,7 +89,9 @@ def is_plain(value: Any) -> bool:
         return math.isfinite(value)
     if isinstance(value, Mapping):
         return all(map(is_plain, value)) and all(map(is_plain, value.values()))
-    if isinstance(value, list | tuple):
+    if isinstance(value, PurePath):
+        return is_plain(str(value))
+    if isinstance(value, _LISTS):
         kinds = set(map(type, value))
         if kinds <= _WHOLE:
             return True

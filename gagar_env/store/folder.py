@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import operator
 import os
 import time
 import uuid
@@ -77,10 +78,15 @@ class RunFolder:
             settings: Plain JSON: what is needed to go on with the run.
 
         Raises:
-            GagarError: If there is a run in it already: no run overwrites another. If the disk is full.
+            GagarError: If there is a run in it already: no run overwrites another. If the settings are something else,
+                or the disk is full.
             OSError: If it cannot be made.
         """
         path = Path(path)
+        try:
+            json.dumps(settings or {}, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise GagarError(f"{path}: settings of a run must be plain JSON: {error}") from error
         about = {
             "schema_version": SCHEMA_VERSION,
             "gagar_version": version("gagar-env"),
@@ -138,9 +144,10 @@ class RunFolder:
             attempt: The group's number in the run.
 
         Raises:
-            GagarError: If the disk is full.
+            GagarError: If an episode is not of the group, or its id is that of another group's; if the disk is full.
             OSError: If it cannot be written. The group does not count then, and what was there before does.
         """
+        self._check_members(result, episodes)
         with told(self.path):
             digest = "" if task is None else self._tasks.add(task)
             (self.path / "episodes").mkdir(exist_ok=True)
@@ -148,7 +155,25 @@ class RunFolder:
                 write_whole(self._episode_path(episode.id), to_atif(episode))
             if episodes:
                 make_durable(self.path / "episodes")
-            append_line(self.path / "groups.jsonl", group_line(result, attempt, digest))
+            number = None if attempt is None else operator.index(attempt)
+            append_line(self.path / "groups.jsonl", group_line(result, number, digest))
+
+    def _check_members(self, result: GroupResult, episodes: Sequence[Episode]) -> None:
+        """Nothing is overwritten but what a group that is run again left behind."""
+        for episode in episodes:
+            if episode.id not in result.episode_ids:
+                raise GagarError(f"{self.path}: episode {episode.id!r} is none of group {result.group_id!r}")
+            if not self.has_episode(episode.id):
+                continue
+            try:
+                other = self.episode(episode.id).group_id
+            except (OSError, GagarError):  # torn: it is written again
+                continue
+            if other != result.group_id:
+                raise GagarError(
+                    f"{self.path}: episode {episode.id!r} is there already, of group {other!r}: "
+                    "give the episodes of a run ids of their own"
+                )
 
     def groups(self) -> Iterator[GroupResult]:
         """Every group that was written whole, in the order of writing; a torn line is left out with a warning."""
@@ -218,7 +243,8 @@ class RunFolder:
         Raises:
             GagarError: If the disk is full.
         """
-        line = {**{name: _shown(value) for name, value in numbers.items()}, "step": step, "time": time.time()}
+        shown = {name: _shown(value) for name, value in numbers.items()}
+        line = {**shown, "step": operator.index(step), "time": time.time()}
         with told(self.path):
             append_line(self.path / "metrics.jsonl", json.dumps(line, allow_nan=False).encode())
 

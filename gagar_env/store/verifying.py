@@ -131,8 +131,11 @@ def _turns(result: GroupResult, place: int, episode: Episode) -> str:
     count = [1.0 if result.tokens is None else float(turn.completion_tokens) for turn in episode.turns]
     if not any(count):
         count = [1.0] * len(own)
-    mean = math.fsum(n * a for n, a in zip(count, own, strict=True)) / math.fsum(count)
     right = result.advantages[place]
+    try:
+        mean = math.fsum(n * a for n, a in zip(count, own, strict=True)) / math.fsum(count)
+    except OverflowError:
+        mean = math.inf
     return "" if abs(mean - right) <= TOLERANCE else f"advantages of turns of mean {mean!r}, and its own is {right!r}"
 
 
@@ -175,8 +178,13 @@ def _numbers(result: GroupResult) -> Iterator[str]:
         return
     yield from _differ("weight", result.weights, weights, result)
     yield from _differ("advantage", result.advantages, after, result)
-    scale = max(1.0, math.fsum(result.tokens or ())) * len(result.passed)
-    if not abs(result.sum_before - result.sum_after) <= TOLERANCE * scale:
+    scale = max(1.0, sum(result.tokens or ())) * len(result.passed)
+    try:
+        kept = abs(result.sum_before - result.sum_after) <= TOLERANCE * scale
+    except OverflowError:
+        yield f"group {result.group_id!r}: its sum is larger than any number"
+        return
+    if not kept:
         yield f"group {result.group_id!r}: the sum was {result.sum_before!r} and is {result.sum_after!r}"
 
 

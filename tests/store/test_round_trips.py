@@ -1,6 +1,9 @@
 """Whatever an agent printed comes back exactly, from files that any strict parser reads."""
 
 import json
+import os
+from datetime import date
+from pathlib import Path
 
 import pydantic_core
 import pytest
@@ -23,7 +26,10 @@ from gagar_env.episode import (
 from gagar_env.grading import Usage, Verdict, VerdictOutcome
 from gagar_env.group_result import GroupResult
 from gagar_env.store.atif import from_atif, to_atif
+from gagar_env.store.exact import plain_json, read_exact
 from gagar_env.store.records import group_line, read_group
+from gagar_env.store.tasks import StoredTasks
+from gagar_env.tasks.task import RepoSource, Task, Tests
 
 words = st.text(st.characters(exclude_categories=()), max_size=12) | st.sampled_from(
     [
@@ -180,7 +186,7 @@ def results(draw):
         advantages=each(floats),
         verdict=draw(st.none() | st.just(verdict)),
         fallback=draw(words),
-        tokens=draw(st.none() | st.just((1.0, 2.0))),
+        tokens=draw(st.none() | st.just((1.0,) * size)),
         turn_advantages=draw(st.none() | st.just(((0.5,),) * size)),
     )
 
@@ -220,3 +226,46 @@ def test_disk_1_numbers_that_json_does_not_have():
     nan, low = from_atif(data, "here").turns[0].tokens.logprobs
     assert nan != nan
     assert low == float("-inf")
+
+
+odd_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(statement=words, extra=st.dictionaries(words, odd_values, max_size=3), name=st.binary(min_size=1, max_size=9))
+def test_disk_1_any_task_comes_back_exactly(tmp_path_factory, statement, extra, name):
+    """With numbers and words that JSON does not have, and a path in bytes that are no text."""
+    tree = Path("/nowhere") / (os.fsdecode(name).replace("/", "_").replace("\0", "_"))
+    task = Task(
+        id="t",
+        problem_statement=f"x{statement}",
+        repo=RepoSource(kind="tree", path=tree),
+        tests=Tests(files=("t.py",), fail_to_pass=("t.py::t",)),
+        extra=extra,
+    )
+    folder = tmp_path_factory.mktemp("tasks")
+    StoredTasks(folder).add(task)
+    (file,) = folder.glob("*.json")
+    strict(file.read_bytes())
+    assert StoredTasks(folder).get("t") == task
+
+
+def test_disk_1_evidence_of_any_kind_beside_a_number_that_json_does_not_have():
+    odd = {
+        "nan": float("nan"),
+        "set": {1},
+        "when": date(2024, 1, 1),
+        "path": Path("a"),
+        "deep": {(1, 2): 3},
+        "inf": float("inf"),
+    }
+    verdict = Verdict(grader="mine", outcome=VerdictOutcome.RANKED, tiers=(("A",),), evidence={"A": odd})
+    readable, exact = plain_json(verdict)
+    assert strict(readable)["evidence"]["A"]["nan"] is None
+    found = read_exact(exact)["evidence"]["A"]
+    assert found.pop("nan") != found.get("nan")
+    assert found == {"set": [1], "when": "2024-01-01", "path": "a", "deep": {"1,2": 3}, "inf": float("inf")}

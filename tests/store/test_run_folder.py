@@ -8,6 +8,7 @@ import math
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from gagar_env.cli.runfolders import show
@@ -241,3 +242,38 @@ def test_what_is_no_run_is_left_out_of_a_listing(tmp_path, make_group, caplog):
     assert "schema 99 is newer" in caplog.text
     with pytest.raises(GagarError, match="holds no run"):
         RunFolder.open(tmp_path / "three")
+
+
+def test_disk_1_an_episode_of_another_group_is_not_written_over(folder, make_group):
+    """Its own may be: a group that is run again replaces what was left of it."""
+    result, episodes = make_group()
+    folder.add(result, episodes)
+    folder.add(result, episodes)
+    other = result.model_copy(update={"group_id": "h"})
+    moved = [episode.model_copy(update={"group_id": "h"}) for episode in episodes]
+    with pytest.raises(
+        GagarError, match=r"episode 'g/0' is there already, of group 'g': give the episodes of a run ids"
+    ):
+        folder.add(other, moved)
+    with pytest.raises(GagarError, match="episode 'stranger' is none of group 'g'"):
+        folder.add(result, [episodes[0].model_copy(update={"id": "stranger"})])
+    assert folder.episode(episodes[0].id) == episodes[0]
+    assert len(list(folder.records())) == 2
+    (folder.path / "episodes" / "g%2F0.json").write_bytes(b"{torn")
+    folder.add(result, episodes)
+    assert folder.episode(episodes[0].id) == episodes[0]
+
+
+def test_numbers_of_numpy_are_numbers(folder, make_group):
+    folder.add(*make_group(), attempt=np.int64(3))
+    folder.add_metrics(np.int64(4), {"loss": np.float32(0.5)})
+    (record,) = folder.records()
+    (found,) = folder.metrics()
+    assert (record.attempt, found["step"], found["loss"]) == (3, 4, 0.5)
+
+
+@pytest.mark.parametrize("value", [np.float32(1), math.inf, os, {1, 2}])
+def test_settings_that_are_no_json_are_refused_before_anything_is_made(tmp_path, value):
+    with pytest.raises(GagarError, match="settings of a run must be plain JSON"):
+        RunFolder.create(tmp_path / "new", {"lr": value})
+    assert not (tmp_path / "new").exists()
