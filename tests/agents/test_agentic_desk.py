@@ -299,6 +299,7 @@ with bench.workspace() as workspace:
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_grading_and_passes(chat_server, tmp_path):
     asked = threading.Event()
 

@@ -145,6 +145,7 @@ def test_calls_without_end_in_one_reply_are_over_the_budget(judge, workspace, ch
     assert len(chat_server.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("usage", [None, (0, 0)], ids=["counted", "not counted"])
 def test_a_long_look_is_no_overflow(judge, workspace, usage):
     def script(request, number):

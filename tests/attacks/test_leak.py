@@ -206,6 +206,7 @@ class _Sibling:
         return self.actions.submit()
 
 
+@pytest.mark.slow
 def test_leak_3_nor_while_a_sibling_is_verified(secret_task, isolated):
     policy = Siblings(secret_task, FIX)
     honest, spy = run_group(secret_task, policy, group_size=2, sandbox=isolated)

@@ -21,6 +21,7 @@ def demos():
     return run(0), run(0)
 
 
+@pytest.mark.slow
 def test_demo_json_has_the_documented_shape(demos):
     demo = demos[0]
     keys = {"seed", "task", "sandbox", "group_id", "kept", "reason", "sum_before", "sum_after", "episodes"}
@@ -65,6 +66,7 @@ def test_demo_table(gagar):
     assert "passed" in done.stdout or "failed" in done.stdout
 
 
+@pytest.mark.slow
 def test_run_writes_episodes_and_groups(gagar, one_line, tmp_path):
     out = tmp_path / "run"
     arguments = ("run", "--groups", 2, "--group-size", 2, "--tasks", TASK, "--out", out)
@@ -79,6 +81,7 @@ def test_run_writes_episodes_and_groups(gagar, one_line, tmp_path):
     assert "holds a run already" in one_line(gagar(*arguments, expect=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "reward"), [("reference", True), ("noop", False)])
 def test_run_policies(gagar, policy, reward):
     done = gagar("run", "--group-size", 1, "--tasks", TASK, "--policy", policy, "--json")
@@ -87,6 +90,7 @@ def test_run_policies(gagar, policy, reward):
     assert group["kept"] is False
 
 
+@pytest.mark.slow
 def test_run_replay(gagar, tmp_path):
     patch = (FOLDER / TASK / "solution.patch").read_text()
     file = tmp_path / "replay.jsonl"
@@ -108,11 +112,13 @@ def test_tasks_list_and_show(gagar):
     assert json.loads(shown)["id"] == TASK
 
 
+@pytest.mark.slow
 def test_check(gagar):
     (result,) = json.loads(gagar("check", TASK, "--json").stdout)
     assert result["ok"] is True
 
 
+@pytest.mark.slow
 def test_check_finds_a_bad_task(gagar, tmp_path):
     folder = tmp_path / "broken-task"
     shutil.copytree(FOLDER / TASK, folder)
@@ -128,6 +134,7 @@ def test_doctor(gagar):
     assert found["sandbox process"]
 
 
+@pytest.mark.slow
 def test_group_without_a_signal_says_why(gagar):
     done = gagar("demo", "--task", TASK, "--group-size", 1)
     assert "fewer than two episodes have a result" in done.stdout

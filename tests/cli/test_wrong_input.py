@@ -72,6 +72,7 @@ class NoVerdict:
 """
 
 
+@pytest.mark.slow
 def test_policy_that_raises_is_invalid_episodes(gagar, tmp_path):
     (tmp_path / "ours.py").write_text(OURS)  # beside the user: found without PYTHONPATH
     done = gagar("run", "--tasks", TASK, "--group-size", 2, "--policy", "ours:Raises", expect=1)
@@ -79,6 +80,7 @@ def test_policy_that_raises_is_invalid_episodes(gagar, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_grader_that_raises_costs_the_ranking_only(gagar, tmp_path):
     (tmp_path / "ours.py").write_text(OURS)
     done = gagar("run", "--tasks", "ledger-rounding", "--group-size", 4, "--grader", "ours:NoVerdict")
@@ -87,6 +89,7 @@ def test_grader_that_raises_costs_the_ranking_only(gagar, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_broken_environment_is_said_once(gagar, tmp_path):
     folder = tmp_path / "no-python"
     shutil.copytree(FOLDER / TASK, folder)
@@ -98,6 +101,7 @@ def test_broken_environment_is_said_once(gagar, tmp_path):
     assert "3.99" in done.stdout
 
 
+@pytest.mark.slow
 def test_cache_that_cannot_be_written(gagar, one_line, tmp_path):
     cache = tmp_path / "cache"
     cache.write_text("")
@@ -124,6 +128,7 @@ def test_debug_shows_the_traceback(gagar):
     assert "Traceback" in gagar("demo", "--task", "nope", "--debug", expect=1).stderr
 
 
+@pytest.mark.slow
 def test_broken_task_folder_is_one_line(gagar, one_line, tmp_path):
     folder = tmp_path / "half-task"
     folder.mkdir()
@@ -155,6 +160,7 @@ def test_a_negative_seed_is_refused(gagar):
     assert "--seed" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_broken_task_does_not_end_a_run(gagar, tmp_path):
     for name in (TASK, "broken-task"):
         shutil.copytree(FOLDER / TASK, tmp_path / "tasks" / name)
@@ -169,6 +175,7 @@ def test_a_broken_task_does_not_end_a_run(gagar, tmp_path):
     assert line.startswith("gagar: task broken-task is left out: repo of broken-task: the link 'away'")
 
 
+@pytest.mark.slow
 def test_repo_that_is_no_repo(gagar, one_line, tmp_path):
     row = {
         "instance_id": "a__b-1",

@@ -86,6 +86,7 @@ def test_a_good_task(make) -> None:
     assert type(result).model_validate_json(result.model_dump_json()) == result
 
 
+@pytest.mark.slow
 def test_solutions_of_the_wrong_kind(make) -> None:
     solutions = (
         Solution(name="sloppy-x", kind="sloppy", patch=WRONG),
@@ -138,6 +139,7 @@ def counter():
     path.unlink()
 
 
+@pytest.mark.slow
 def test_test_3_unstable_tests_are_named(make, counter: Path) -> None:
     test = (
         f"\n\ndef test_every_other_time():\n    with open({str(counter)!r}, 'a+') as file:\n        file.write('x')\n"
@@ -175,6 +177,7 @@ def test_a_task_that_cannot_be_prepared(make, tmp_path: Path) -> None:
     assert check_task(unknown, sandbox="process").problems == ("no environment is known for tiny-add: name it",)
 
 
+@pytest.mark.slow
 def test_many_tasks_in_order(make) -> None:
     tasks = [make(id=f"task-{n}", solution_patch=FIX if n else WRONG) for n in range(3)]
     seen: list[str] = []

@@ -32,6 +32,7 @@ def test_no_skips(tmp_path, cases, fine):
     assert (done.returncode == 0) == fine, done.stderr
 
 
+@pytest.mark.slow
 def test_a_skip_of_this_suite_is_seen(tmp_path):
     """The real path: a marker of ours, through pytest's report, to the script."""
     report = tmp_path / "report.xml"

@@ -138,6 +138,7 @@ def test_members_go_at_their_own_pace(tiny_task, best_kind):
     assert [len(episode.turns) for episode in episodes] == [2, 4]
 
 
+@pytest.mark.slow
 def test_stragglers_are_cut_at_the_deadline(tiny_task, best_kind):
     release = threading.Event()
     policy = Scripted([FIX], ["sleep 100"], [lambda: release.wait(60) and "true"])
@@ -150,6 +151,7 @@ def test_stragglers_are_cut_at_the_deadline(tiny_task, best_kind):
     assert not any(episode.valid for episode in episodes)
 
 
+@pytest.mark.slow
 def test_preparing_the_task_takes_nothing_from_the_deadline(tiny_task, best_kind):
     class Slow(GroupVectorEnv):
         def start_group(self, *args, **kwargs):

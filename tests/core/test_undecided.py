@@ -65,6 +65,7 @@ def test_what_a_shell_says_as_it_starts_is_not_held_against_the_work():
             marks.read(wrong.encode(), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("says", "code"), [("", 1), ("echo '>>>>> Test Exit Code: 0'\n", 0)])
 def test_test_2_an_exit_code_that_the_script_does_not_print_is_not_the_tests(arena, verifier, says, code):
     """What the work leaves running prints it once the tests are over."""

@@ -181,6 +181,7 @@ def test_skips_and_expected_failures_count_where_trusted_runs_have_them(arena, v
     assert verifier.verify(skipped, arena.fix).unmet == skipped.tests.fail_to_pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["import", "call"])
 def test_test_4_a_hang_of_the_agents_is_a_failure_of_its_own_kind(arena, verifier, where):
     wait = "import time\ntime.sleep(600)\n"

@@ -26,7 +26,7 @@ def blocks(page, language):
 
 
 def marks(page, text):
-    """The README's own are run each time, those of other pages with the slow tests."""
+    """Python of the README is run each time, all else with the slow tests."""
     docker = [pytest.mark.docker] if "docker" in text else []
     return docker if page.name == "README.md" else [*docker, pytest.mark.slow]
 
@@ -58,6 +58,7 @@ def test_python_blocks(code, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", list(gagar_blocks()))
 def test_shell_blocks(lines, tmp_path):
     for line in lines:

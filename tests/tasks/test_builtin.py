@@ -78,8 +78,11 @@ def test_known_solution(name: str, solution: str) -> None:
         assert report.flags == ()
 
 
+EVERY_DAY = ("feed-missing-filter", "ledger-rounding")
+
+
 @pytest.mark.bwrap
-@each_task
+@pytest.mark.parametrize("name", [n if n in EVERY_DAY else pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
 def test_check_in_namespaces(name: str) -> None:
     if reason := why_unavailable("bwrap"):
         pytest.skip(reason)

@@ -346,6 +346,7 @@ def test_the_next_call_goes_on_in_the_schedule(make, tiny_task):
     assert len({batch.seed for batch in batches}) == 3
 
 
+@pytest.mark.slow
 def test_stragglers_are_cut_and_the_group_goes_on(make):
     env = make(group_size=3, grading={"rollout_deadline_s": 5.0})
     started = time.monotonic()
@@ -392,6 +393,7 @@ def test_collect_works_in_lockstep(registered, best_kind, mode):
     env.close()
 
 
+@pytest.mark.slow
 def test_lockstep_cuts_at_the_deadline(registered, best_kind):
     env = GroupRewardWrapper(lockstep("sync", registered, best_kind, 2, verify=False), rollout_deadline_s=3)
     assert list(env.collect(Plan([["sleep 1"] * 50]), 1, max_attempts=1)) == []
