@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
-import enum
 import logging
 import os
 import select
@@ -24,6 +23,7 @@ import threading
 import time
 from pathlib import Path
 
+from gagar_env._compat import StrEnum
 from gagar_env.cache import build_once
 from gagar_env.errors import GagarError, SandboxError, SandboxUnavailableError
 from gagar_env.sandbox import choose_kind
@@ -46,7 +46,7 @@ _AGAIN_S = 600.0
 """When an environment that was left to fresh starts is tried again."""
 
 
-class Cold(enum.StrEnum):
+class Cold(StrEnum):
     """Why a run was started afresh."""
 
     OFF = "switched off"

@@ -96,13 +96,14 @@ def load_task_folder(path: Path | str) -> Task:
 
 def _toml(path: Path, where: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        found: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TaskError(f"{where}: not valid TOML: {error}") from None
     except UnicodeDecodeError:
         raise TaskError(f"{where}: not valid UTF-8") from None
     except OSError as error:
         raise TaskError(f"{where}: cannot be read: {error.strerror}") from None
+    return found
 
 
 def _bytes(folder: Path, name: str, advice: str = "") -> bytes:

@@ -191,7 +191,7 @@ class ListwiseGrader:
                 request_s=self._request_s,
                 context_tokens=record["context_tokens"],
             )
-            async with asyncio.timeout(meter.left_s()), model:
+            async with asyncio.timeout(meter.left_s()), model:  # type: ignore[attr-defined]  # the extra needs 3.11
                 await self._score(model, workspace, record, vote)
         except Exception as error:
             kind, line = failure_of(error, secrets_of(self._api_key, self._base_url))

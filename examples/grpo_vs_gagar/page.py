@@ -169,12 +169,14 @@ def _sweep_parts(experiment: Experiment, plots: Mapping[str, str]) -> Iterable[s
         words = name.replace("_", " ")
         yield f"### {words.capitalize()}"
         rows = [
-            f"| {words} | seeds | distance | pass rate | distance - GRPO's | pass rate - GRPO's |",
-            "| --- " * 6 + "|",
+            f"| {words} | seeds | distance | pass rate | distance - GRPO's | pass rate - GRPO's "
+            "| clean, second half | clean, second half - GRPO's |",
+            "| --- " * 8 + "|",
         ]
         for value, runs in by_value.items():
             cells = [estimate([run.end(what) for run in runs.values()]) for what in ("distance", "pass_rate")]
             cells += [against_grpo(experiment, runs, what) for what in ("distance", "pass_rate")]
+            cells += [estimate([run.second_half("clean_share") for run in runs.values()]), _cleaner(experiment, runs)]
             rows.append(f"| {value:g} | {len(runs)} | {' | '.join(map(_shown, cells))} |")
         yield "\n".join(rows)
         if name == "group_size":
@@ -186,15 +188,35 @@ def _sweep_parts(experiment: Experiment, plots: Mapping[str, str]) -> Iterable[s
 
 def _least_accuracy(experiment: Experiment) -> str:
     """How good a judge must be before it helps."""
+    values = sorted(experiment.sweeps["grader_accuracy"].items(), reverse=True)
+    nearer = _least(values, lambda runs: against_grpo(experiment, runs, "distance"), lambda found: found.high, -1)
+    cleaner = _least(values, lambda runs: _cleaner(experiment, runs), lambda found: found.low, 1)
+    return (
+        f"{nearer} the interval of the distance less GRPO's lies below 0 at the end. {cleaner} that of the share of "
+        "clean solutions less GRPO's lies above 0 over the second half of training."
+    )
+
+
+def _least(
+    values: Sequence[tuple[float, Mapping[int, Run]]],
+    difference: Callable[[Mapping[int, Run]], Estimate | None],
+    bound: Callable[[Estimate], float | None],
+    sign: int,
+) -> str:
     helps = None
-    for value, runs in sorted(experiment.sweeps["grader_accuracy"].items(), reverse=True):
-        found = against_grpo(experiment, runs, "distance")
-        if found is None or found.high is None or found.high >= 0:
+    for value, runs in values:
+        found = difference(runs)
+        edge = None if found is None else bound(found)
+        if edge is None or edge * sign <= 0:
             break
         helps = value
-    if helps is None:
-        return "At no accuracy, the best one included, the interval of the distance less GRPO's lies below 0."
-    return f"From an accuracy of {helps:g} on, the interval of the distance less GRPO's lies below 0."
+    return "At no accuracy, the best one included," if helps is None else f"From an accuracy of {helps:g} on,"
+
+
+def _cleaner(experiment: Experiment, runs: Mapping[int, Run]) -> Estimate | None:
+    """Paired difference of the share of clean solutions over the second half of training."""
+    own = {seed: run.second_half("clean_share") for seed, run in runs.items()}
+    return paired(own, experiment.second_half("grpo", "clean_share"))
 
 
 def against_grpo(experiment: Experiment, runs: Mapping[int, Run], what: str) -> Estimate | None:

@@ -87,6 +87,10 @@ class Experiment:
         """The number at the end, by seed; empty for a missing arm."""
         return {seed: run.end(name) for seed, run in self.arms.get(arm, {}).items()}
 
+    def second_half(self, arm: str, name: str) -> dict[int, float | None]:
+        """The mean over the second half of training, by seed; empty for a missing arm."""
+        return {seed: run.second_half(name) for seed, run in self.arms.get(arm, {}).items()}
+
 
 def read_experiment(out: Path) -> Experiment:
     """Read a folder.
@@ -145,8 +149,12 @@ def _run(folder: Path, out: Path, problems: list[str]) -> Run | None:
     if not any(by_kind.values()):
         problems.append(f"{where}: no steps")
         return None
+    steps, evals = _ordered(by_kind["train"]), _ordered(by_kind["eval"])
+    if steps and evals and evals[-1]["step"] < steps[-1]["step"]:  # its end would be its beginning
+        problems.append(f"{where}: has not ended, left out")
+        return None
     samples = _json(folder / "samples.json", out, problems) if (folder / "samples.json").exists() else {}
-    return Run(steps=_ordered(by_kind["train"]), evals=_ordered(by_kind["eval"]), samples=samples)
+    return Run(steps=steps, evals=evals, samples=samples)
 
 
 def _ordered(rows: Mapping[float, Row]) -> tuple[Row, ...]:

@@ -128,7 +128,7 @@ class Metered(WrapperModel):
         for attempt in range(1, self._attempts + 1):
             self._meter.take(length)
             try:
-                async with asyncio.timeout(self._request_s):
+                async with asyncio.timeout(self._request_s):  # type: ignore[attr-defined]  # the extra needs 3.11
                     response = await self.wrapped.request(messages, settings, model_request_parameters)
             except Exception as error:
                 self._meter.add(Usage(failed_calls=1))

@@ -149,9 +149,10 @@ def _table(value: Any, *keys: str) -> dict[str, Any]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(_text(path))
+        found: dict[str, Any] = tomllib.loads(_text(path))
     except (tomllib.TOMLDecodeError, RecursionError):
         return {}
+    return found
 
 
 def _ini(path: Path) -> dict[str, dict[str, str]]:

@@ -58,7 +58,7 @@ def remove(folder: int, name: str) -> None:
     except FileNotFoundError:
         pass
     except (IsADirectoryError, PermissionError):
-        shutil.rmtree(name, dir_fd=folder)
+        shutil.rmtree(f"/proc/self/fd/{folder}/{name}")  # its `dir_fd` is of Python 3.11
 
 
 def write_state(root: int, path: str, state: State | None, owner: Owner = None) -> None:

@@ -147,6 +147,7 @@ def test_page(helpful, tmp_path):
 def test_broken_folder(tmp_path):
     """A torn last line, numbers that are none, a missing arm, one seed, a seed without metrics, a sweep of a word."""
     lines = [row(0, "eval"), row(1), row(2, pass_rate=None, distance=float("nan"), grad_norm=float("inf"), tokens="x")]
+    lines.append(row(2, "eval"))
     write_run(tmp_path / "out/gagar/seed3", [*lines, '{"step": 3, "pass_ra'])
     (tmp_path / "out/gagar/seed4").mkdir()
     (tmp_path / "out/gagar/seed0").mkdir()
@@ -208,6 +209,15 @@ def test_pass_at_1_is_the_pass_rate_of_an_evaluation(tmp_path):
     run = read_experiment(tmp_path).arms["grpo"][0]
     assert run.end("pass_rate") == 0.6
     assert run.growth("pass_rate") is None
+
+
+def test_a_run_that_has_not_ended_is_left_out(tmp_path):
+    """Its last evaluation is that of the start."""
+    write_run(tmp_path / "grpo/seed0", [row(0, "eval"), row(1), row(2, "eval")])
+    write_run(tmp_path / "grpo/seed1", [row(0, "eval"), row(1), row(2)])
+    experiment = read_experiment(tmp_path)
+    assert list(experiment.arms["grpo"]) == [0]
+    assert "grpo/seed1/metrics.jsonl: has not ended, left out" in experiment.problems
 
 
 def test_nothing_to_read(tmp_path):

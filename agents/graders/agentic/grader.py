@@ -256,7 +256,7 @@ class AgenticGrader:
                 show_chars=int(max(1_000, context - _FIRST) * CHARACTERS_PER_TOKEN * _SHOWN),
                 flagged=record["talks_to_judge"],
             )
-            async with asyncio.timeout(meter.left_s()):
+            async with asyncio.timeout(meter.left_s()):  # type: ignore[attr-defined]  # the extra needs 3.11
                 await ask(
                     Metered(model, share, attempts=self._attempts, request_s=self._request_s, context_tokens=context),
                     desk,
