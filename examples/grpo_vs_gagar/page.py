@@ -102,9 +102,9 @@ def page_text(experiment: Experiment, plots: Mapping[str, str]) -> str:
 def _set_up(config: Mapping[str, Any]) -> Iterable[str]:
     yield f"    {config.get('command') or COMMAND}"
     rows = [(name, config.get(name)) for name in ("machine", "python", "torch", "arms", "tasks", "seeds")]
-    start, end = config.get("start"), config.get("end")
-    if isinstance(start, int | float) and isinstance(end, int | float):
-        rows.append(("minutes", f"{(end - start) / 60:.0f}"))
+    minutes = config.get("minutes")
+    if isinstance(minutes, int | float):
+        rows.append(("minutes", f"{minutes:.0f}"))
     settings = config.get("settings")
     if isinstance(settings, dict):
         shown = [f"{name}={value}" for name, value in settings.items() if value != "" and not _is_path(value)]

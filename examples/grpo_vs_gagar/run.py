@@ -311,7 +311,7 @@ def main() -> None:
         "machine": f"{os.cpu_count()} CPU cores, {given.device}",
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "start": started,
+        "command": command(given, parser),
     }
     failed = 0
     # Forked: the runs inherit the reports of the demonstrations. Not with CUDA, which does not survive a fork.
@@ -321,9 +321,26 @@ def main() -> None:
             failed += not done
             print(f"{(time.time() - started) / 60:.1f} min: {said}", flush=True)
     link_points(out, given.sweep_seeds)
-    (out / "config.json").write_text(json.dumps({**config, "end": time.time()}, indent=1))
+    minutes = minutes_before(out) + (time.time() - started) / 60
+    (out / "config.json").write_text(json.dumps({**config, "minutes": round(minutes, 1)}, indent=1))
     if failed:
         raise SystemExit(f"{failed} of {len(runs)} runs failed, see above; call again for those")
+
+
+def command(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    """How these runs and their page are made."""
+    said = [(f"--{name.replace('_', '-')}", getattr(given, name)) for name in ("seeds", "sweep_seeds", "steps")]
+    flags = [f" {flag} {value}" for flag, value in said if value != parser.get_default(flag[2:].replace("-", "_"))]
+    here = "python examples/grpo_vs_gagar"
+    return f"{here}/run.py{''.join(flags)} && {here}/report.py {parser.get_default('out')}"
+
+
+def minutes_before(out: Path) -> float:
+    """What earlier calls took that went on in this folder."""
+    try:
+        return float(json.loads((out / "config.json").read_text())["minutes"])
+    except (OSError, ValueError, KeyError):
+        return 0.0
 
 
 def check_folder(out: Path, s: Settings) -> None:
