@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -102,7 +103,7 @@ class PolicyCall:
         if usage is None:
             return Answer(action), ""
         try:
-            prompt, completion = usage
+            prompt, completion = map(operator.index, usage)  # of numpy's integers as well
             return Answer(action, prompt_tokens=prompt, completion_tokens=completion, sampled=sampled), ""
         except (TypeError, ValueError):
             return None, f"policy {self._policy.name}: usage must be two counts of tokens, got {usage!r}"

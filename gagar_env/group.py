@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gagar_env.advantages import KeepReason, group_advantages, keep_reason, rank_weights, redistribute
 from gagar_env.episode import Episode
-from gagar_env.errors import GradingError
+from gagar_env.errors import GagarError, GradingError
 from gagar_env.grading import Grader, Verdict, VerdictOutcome, check_grader, check_turn_marks, check_verdict
 from gagar_env.group_result import BaseName, PreserveName, SchemeName
 from gagar_env.group_result import GroupResult as GroupResult
@@ -25,6 +25,10 @@ from gagar_env.turn_credit import TurnMark, share_out
 from gagar_env.workspace import Workspace
 
 logger = logging.getLogger(__name__)
+
+
+class TokensError(GagarError, ValueError):
+    """The sum over tokens is to stay, and nobody counted those of an episode that passed."""
 
 
 def grade_group(
@@ -66,7 +70,7 @@ def grade_group(
 
     Raises:
         TypeError: If they are no episodes, or the grader is none.
-        ValueError: If the episodes are not one group, or a setting is out of range.
+        ValueError: If the episodes are not one group, or a setting is out of range; `TokensError` for missing tokens.
         TaskError: If the task is unknown, or its base tree cannot be made.
         EnvironmentBuildError: If this machine cannot make it.
     """
@@ -79,7 +83,7 @@ def grade_group(
     if preserve == "token" and tokens is None:
         tokens = [float(sum(turn.completion_tokens for turn in episode.turns)) for episode in members]
         if bare := [e.id for e, n in zip(members, tokens, strict=True) if e.passed and not n]:
-            raise ValueError(f"preserve='token' needs `tokens`: episode {bare[0]!r} has no completion tokens recorded")
+            raise TokensError(f"preserve='token' needs `tokens`: episode {bare[0]!r} has no completion tokens recorded")
     count = None if preserve == "episode" or tokens is None else _counts(tokens, members)
     before = group_advantages(passed, None, valid=valid, base=base)
     unranked: tuple[int | None, ...] = (None,) * len(members)
@@ -276,7 +280,7 @@ def _within(grader: Grader, workspace: Workspace, deadline_s: float | None) -> o
 
     threading.Thread(target=work, name="gagar-grader", daemon=True).start()
     try:
-        if not over.wait(deadline_s):
+        if not over.wait(min(deadline_s, threading.TIMEOUT_MAX)):
             raise TimeoutError(f"grader {_name(grader)!r} gave no verdict in {deadline_s:g} seconds")
     except BaseException:  # an interrupt as well
         cancel = getattr(grader, "cancel", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -15,8 +16,13 @@ from gagar_env.envs.member import Member
 from gagar_env.episode import Episode, EpisodeStatus
 from gagar_env.tasks.task import Task
 
+logger = logging.getLogger(__name__)
+
 OnStep = Callable[[int, Mapping[str, Any]], None]
-"""Told the number of a member and its `info`, after its reset and each step, from its own thread."""
+"""Told the number of a member and its `info`, after its reset and each step, from its own thread.
+
+What it raises is logged, and the episode goes on.
+"""
 
 
 @dataclass
@@ -134,7 +140,7 @@ class GroupDriver:
     def _next(self) -> _Ended | None:
         """The next end of a member; None at the next deadline of a group, or when interrupted."""
         ends = [run.ends_at for run in self._running.values() if run.ends_at is not None]
-        timeout_s = max(0.0, min(ends) - time.monotonic()) if ends else None
+        timeout_s = min(max(0.0, min(ends) - time.monotonic()), threading.TIMEOUT_MAX) if ends else None
         try:
             return self._ended.get(timeout=timeout_s)
         except queue.Empty:
@@ -191,8 +197,8 @@ class GroupDriver:
         base: Any = member.env.unwrapped
         act = PolicyCall(self._policy, options["task"], base.action_format, seed)
         while True:
-            if self._on_step is not None and not running.over:
-                self._on_step(number, last.info)
+            if not running.over:
+                self._tell(number, last.info)
             if member.done:
                 break
             action, fault = act(last.observation)
@@ -203,3 +209,11 @@ class GroupDriver:
                 last = member.step(action)
         if member.episode is None:  # ended by a wrapper with a limit of its own
             base.end(EpisodeStatus.TURN_LIMIT)
+
+    def _tell(self, number: int, info: Mapping[str, Any]) -> None:
+        if self._on_step is None:
+            return
+        try:
+            self._on_step(number, info)
+        except Exception as error:  # a display that breaks is no fault of the member
+            logger.warning("on_step raised at member %d, which goes on: %s: %s", number, type(error).__name__, error)

@@ -25,7 +25,7 @@ from gagar_env.errors import GagarError
 from gagar_env.flag_policy import FlagPolicy, judge_episode
 from gagar_env.grading import Grader
 from gagar_env.grading_calls import GradingCalls
-from gagar_env.group import grade_group
+from gagar_env.group import TokensError, grade_group
 from gagar_env.group_driver import GroupDriver, OnStep
 from gagar_env.jobs import FailedJob, GroupBatch, GroupJob
 
@@ -244,8 +244,8 @@ def grade_job(
 ) -> GroupBatch:
     """The episodes of a job, graded.
 
-    Where not even its workspace can be made (its base tree is gone, the disk is full), the group keeps its plain
-    advantages as it does when a grader fails.
+    Where not even its workspace can be made (its base tree is gone, the disk is full), or tokens are to be preserved
+    that nobody counted, the group keeps its plain advantages as it does when a grader fails.
 
     Raises:
         ValueError: If an argument of `grade_group` does not fit these episodes.
@@ -254,9 +254,13 @@ def grade_job(
     try:
         result = grade_group(episodes, grader, **arguments)
     except (GagarError, OSError) as error:
-        if grader is None:
+        if isinstance(error, TokensError):
+            arguments["preserve"] = "episode"
+        elif grader is None:
             raise
         fault = " ".join(f"{type(error).__name__}: {error}".split())
-        result = grade_group(episodes, None, **arguments).model_copy(update={"fallback": fault})
-        logger.warning("group %s keeps its plain advantages: %s", result.group_id, fault)
+        result = grade_group(episodes, None, **arguments)
+        if grader is not None and result.kept:  # of others no ranking was wanted
+            result = result.model_copy(update={"fallback": fault})
+            logger.warning("group %s keeps its plain advantages: %s", result.group_id, fault)
     return GroupBatch(result=result, episodes=episodes, task=job.task, attempt=job.number, seed=job.seed)

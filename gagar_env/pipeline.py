@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -103,20 +104,17 @@ class Pipeline:
             flag_policy=flag_policy,
             **env_kwargs,
         )
-
-        def engine() -> GroupEngine:
-            return GroupEngine(
-                self._env,
-                policy,
-                grader,
-                gradings=gradings,
-                deadline_s=deadline_s,
-                grading=grading,
-                on_episode=on_episode,
-                on_step=on_step,
-            )
-
-        self._new_engine = engine
+        self._new_engine = partial(
+            GroupEngine,
+            self._env,
+            policy,
+            grader,
+            gradings=gradings,
+            deadline_s=deadline_s,
+            grading=grading,
+            on_episode=on_episode,
+            on_step=on_step,
+        )
         self._engine: GroupEngine | None = None
         self._closed = False
 

@@ -78,6 +78,12 @@ class GroupMetrics:
         else:
             self.dropped[result.reason.value] += 1
 
+    def ran_short(self, kept: int, wanted: int, attempts: int) -> str:
+        """Count a call of `collect` that ended with fewer groups than asked for; a line about it."""
+        self.exhausted += 1
+        dropped = ", ".join(f"{n} {reason}" for reason, n in sorted(self.dropped.items()))
+        return f"{kept} of {wanted} groups kept after {attempts} attempts (dropped so far: {dropped or 'none'})"
+
     def as_dict(self) -> dict[str, Any]:
         """Flat numbers for a logger; one `dropped/REASON` for each reason that occurred."""
         numbers = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "dropped"}

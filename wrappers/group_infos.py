@@ -1,8 +1,8 @@
-"""What the step that completes a group adds to `infos`."""
+"""Groups in the infos and options of a vector environment: what the step that completes one adds, what a reset may."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,3 +38,26 @@ def add_results(
         "advantage_valid": valid,
         "_advantage_valid": there.copy(),
     }
+
+
+def check_mask(mask: Any, group_ids: Sequence[str], *, over: Container[int]) -> None:
+    """Refuse a `reset_mask` under which members of a graded group would be graded again, under the same id.
+
+    Args:
+        mask: As given to `reset`; one that is none is left to the environment.
+        group_ids: The id of each member's group.
+        over: Members whose episode is over. Where all of a group are, it is graded.
+
+    Raises:
+        ValueError: If it names some members of such a group, and not all.
+    """
+    if np.shape(mask) != (len(group_ids),):
+        return
+    for group_id in sorted(set(group_ids)):
+        members = [i for i, known in enumerate(group_ids) if known == group_id]
+        chosen = [i for i in members if mask[i]]
+        if all(i in over for i in members) and 0 < len(chosen) < len(members):
+            raise ValueError(
+                f"reset_mask names members {chosen} of group {group_id!r}, which is graded already: "
+                f"name all of it, {members}, or none"
+            )

@@ -18,15 +18,16 @@ from gagar_env.episode import Episode
 from gagar_env.errors import GagarError
 from gagar_env.flag_policy import FlagPolicy, check_flag_policy, judge_episode
 from gagar_env.grading import Grader, check_grader
-from gagar_env.group import GroupResult, grade_group
+from gagar_env.group import GroupResult
 from gagar_env.group_checks import check_grading
-from gagar_env.group_engine import GroupEngine
+from gagar_env.group_engine import GroupEngine, grade_job
 from gagar_env.jobs import FailedJob, GroupJob, group_seed
 from gagar_env.rollout import OnStep, Policy, check_policy
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
 from gagar_env.wrappers.batches import GroupBatch, GroupMetrics, OnGroup
-from gagar_env.wrappers.group_infos import add_results
+from gagar_env.wrappers.engines import new_engine, task_of, tasks_of
+from gagar_env.wrappers.group_infos import add_results, check_mask
 from gagar_env.wrappers.lockstep import WAIT, let_finished_step
 from gagar_env.wrappers.lockstep_engine import LockstepEngine
 
@@ -88,6 +89,8 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         grading_workers: int = 1,
         **grading: Any,
     ) -> None:
+        self._engine: GroupEngine | LockstepEngine | None = None
+        self._closed = False
         self._flag_policy = check_flag_policy(flag_policy)
         arguments = {"grader": grader, "rollout_deadline_s": rollout_deadline_s, "seed": seed, **grading}
         arguments |= {"flag_policy": flag_policy, "grading_workers": grading_workers}
@@ -117,9 +120,17 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         self._since = time.monotonic()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment; groups that are not complete are forgotten by those it resets."""
+        """Reset the environment; groups that are not complete are forgotten by those it resets.
+
+        Raises:
+            GagarError: If a `collect` is under way.
+            ValueError: If `reset_mask` names some members of a group that is graded, and not all.
+        """
+        self._check_free()
         options = dict(options or {})  # gymnasium takes reset_mask out of what it is given
-        if not isinstance(self.env.unwrapped, GroupVectorEnv):
+        if isinstance(self.env.unwrapped, GroupVectorEnv):
+            check_mask(options.get("reset_mask"), self._group_ids, over=self._records)
+        else:
             options.setdefault("group_id", uuid.uuid4().hex)
         self._since = time.monotonic()
         observations, infos = self.env.reset(seed=seed, options=options)
@@ -130,6 +141,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Step the members that still work, and grade the groups that this completes."""
+        self._check_free()
         if not isinstance(self.env.unwrapped, GroupVectorEnv):
             let_finished_step(self.env)
             actions = tuple(WAIT if action is None else action for action in actions)
@@ -145,8 +157,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             if not all(i in self._records for i in members):
                 continue
             self.metrics.rollout_s += time.monotonic() - self._since
-            episodes = tuple(self._records[i] for i in members)
-            result = self._grade(episodes, self._task_of(members[0]), self._graded)
+            result = self._grade(tuple(self._records[i] for i in members), task_of(self.env, members[0]))
             results |= {index: (result, place) for place, index in enumerate(members)}
             self._since = time.monotonic()
         return observations, rewards, terminations, truncations, add_results(infos, results, self.env.num_envs)
@@ -183,7 +194,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
             on_group: Told of every group that ended, dropped ones too, as soon as it is graded.
 
         Raises:
-            GagarError: With `on_exhausted="error"`.
+            GagarError: With `on_exhausted="error"`. If another `collect` is under way, or it is closed meanwhile.
             TaskError: If a task is unknown or broken.
             TypeError: If `policy` is none.
             ValueError: If an argument is out of range.
@@ -195,9 +206,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                 "collect needs n_groups and max_attempts of 1 or more and on_exhausted 'short', "
                 f"'skip' or 'error'; got {n_groups}, {limit}, {on_exhausted!r}"
             )
-        chosen = [self._task_of(0)] if tasks is None else list(tasks)
-        if tasks is None and isinstance(base := self.env.unwrapped, GroupVectorEnv):
-            chosen = list(base.tasks)
+        chosen = tasks_of(self.env) if tasks is None else tasks
         schedule = [task if isinstance(task, Task) else load_task(task) for task in chosen]
         if not schedule:
             raise ValueError("collect needs at least one task")
@@ -213,13 +222,24 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         on_step: OnStep | None,
         on_group: OnGroup | None,
     ) -> Iterator[GroupBatch]:
-        lockstep = not isinstance(self.env.unwrapped, GroupVectorEnv)
-        engine, most = self._engine(policy, on_step)
+        self._check_free()
+        engine, most = new_engine(
+            self.env,
+            policy,
+            self._grader,
+            gradings=self._grading_workers,
+            on_step=on_step,
+            deadline_s=self._rollout_deadline_s,
+            flag_policy=self._flag_policy,
+            grading=self._grading,
+        )
+        self._engine = engine
         held: list[GroupBatch] = []
-        started = kept = 0
-        fault = ""
+        started, kept, fault = 0, 0, ""
         try:
             while kept < n_groups:
+                if self._closed:
+                    raise GagarError("this environment was closed")
                 while started < limit and engine.outstanding < min(most, n_groups - kept):
                     number = self._scheduled
                     engine.add(GroupJob(number, tasks[number % len(tasks)], group_seed(self._seed, number)))
@@ -233,7 +253,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                     raise done.error
                 batch = done.batch
                 waited = time.monotonic() - since
-                self.metrics.rollout_s += waited - done.grading_s if lockstep else waited
+                self.metrics.rollout_s += waited - done.grading_s if isinstance(engine, LockstepEngine) else waited
                 self.metrics.grading_s += done.grading_s
                 self.metrics.count(batch.result, batch.episodes)
                 if on_group is not None:
@@ -248,43 +268,33 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
                     yield batch
         finally:
             engine.stop()
+            self._engine = None
         if kept == n_groups:
             yield from held
             return
-        self.metrics.exhausted += 1
-        dropped = ", ".join(f"{n} {reason}" for reason, n in sorted(self.metrics.dropped.items()))
-        line = f"{kept} of {n_groups} groups kept after {limit} attempts (dropped so far: {dropped or 'none'})"
+        line = self.metrics.ran_short(kept, n_groups, limit)
         if fault:
             line += f"; the first error of an episode: {fault}"
         logger.warning(line)
         if on_exhausted == "error":
             raise GagarError(f"{line}: give easier or harder tasks, or raise max_attempts")
 
-    def _engine(self, policy: Policy, on_step: OnStep | None) -> tuple[GroupEngine | LockstepEngine, int]:
-        """What runs groups, and how many it is given at most at one time."""
-        base = self.env.unwrapped
-        settings: Any = {
-            "deadline_s": self._rollout_deadline_s,
-            "flag_policy": self._flag_policy,
-            "grading": self._grading,
-        }
-        if not isinstance(base, GroupVectorEnv):
-            return LockstepEngine(self.env, policy, self._grader, **settings), 1
-        workers = self._grading_workers
-        engine = GroupEngine(base, policy, self._grader, gradings=workers, on_step=on_step, **settings)
-        return engine, base.num_groups + workers
+    def close(self, **kwargs: Any) -> None:
+        """Cut what runs, also of a `collect` in another thread, and close every sandbox."""
+        self._closed = True
+        if isinstance(engine := self._engine, GroupEngine):  # the other one ends with its environment
+            engine.stop()
+        _Wrapper.close(self, **kwargs)
 
-    def _grade(self, episodes: tuple[Episode, ...], task: Task, number: int) -> GroupResult:
+    def _check_free(self) -> None:
+        if self._engine is not None:
+            raise GagarError("this environment collects already: one at a time; end that loop or close its iterator")
+
+    def _grade(self, episodes: tuple[Episode, ...], task: Task) -> GroupResult:
         started = time.monotonic()
-        result = grade_group(episodes, self._grader, task=task, seed=group_seed(self._seed, number), **self._grading)
+        job = GroupJob(self._graded, task, group_seed(self._seed, self._graded))
+        result = grade_job(job, episodes, self._grader, self._grading).result
         self._graded += 1
         self.metrics.grading_s += time.monotonic() - started
         self.metrics.count(result, episodes)
         return result
-
-    def _task_of(self, index: int) -> Task:
-        base: Any = self.env.unwrapped
-        if isinstance(base, GroupVectorEnv):
-            return base.tasks[index // base.group_size]
-        task: Task = base.get_attr("task")[index]
-        return task

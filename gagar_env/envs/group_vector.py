@@ -6,6 +6,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -87,7 +88,7 @@ class GroupVectorEnv(VectorEnv[Texts, Sequence[str | None], Array]):
         if make_env is not None and env_kwargs.keys() & bounds:
             raise ValueError("verifications and sandboxes bound the environments made here: leave them or make_env out")
         first = self._tasks[0]
-        self._make = make_env or (lambda: RepoEditEnv(first, **env_kwargs))
+        self._make = make_env or partial(RepoEditEnv, first, **env_kwargs)
         self._members = [Member(self._make) for _ in range(self.num_envs)]
         self._group_ids = ["" for _ in range(num_groups)]
         self._pool: ThreadPoolExecutor | None = None

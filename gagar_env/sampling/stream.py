@@ -13,11 +13,12 @@ from typing import Any, Final, cast
 
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.episode import Episode
-from gagar_env.errors import EnvironmentBuildError, TaskError
+from gagar_env.errors import GagarError, TaskError
 from gagar_env.grading import Grader, check_grader
-from gagar_env.group import grade_group
 from gagar_env.group_checks import check_grading
+from gagar_env.group_engine import grade_job
 from gagar_env.group_result import GroupResult
+from gagar_env.jobs import GroupJob
 from gagar_env.rollout import GroupDriver, Policy, check_policy
 from gagar_env.sampling.gymgroup import gym_group_result, run_gym_group
 from gagar_env.sampling.gymtask import GymEpisode, GymTask
@@ -115,6 +116,7 @@ class GroupStream:
         self._env = dict(env or {})
         self._pending: deque[Draw] = deque()
         """Drawn, and not handed out yet: at work, or to be run (again) first."""
+        self._collects = False
 
     def collect(self, n_groups: int, *, max_attempts: int | None = None) -> Iterator[SampledGroup]:
         """Run groups until `n_groups` are kept, at most `max_attempts` in all (default 4 times `n_groups`).
@@ -122,6 +124,7 @@ class GroupStream:
         Leaving the loop early cuts what still runs; the next call runs those groups again, first.
 
         Raises:
+            GagarError: If another `collect` is under way.
             ValueError: If a number is below 1.
             TaskError: If no task is left that can be run.
             SandboxUnavailableError: If the kind of sandbox does not work on this machine at all.
@@ -132,6 +135,9 @@ class GroupStream:
         return self._collect(n_groups, limit)
 
     def _collect(self, n_groups: int, limit: int) -> Iterator[SampledGroup]:
+        if self._collects:
+            raise GagarError("this stream collects already: one at a time; end that loop or close its iterator")
+        self._collects = True
         at_work: deque[Callable[[], Episodes]] = deque()
         runner = _Runner(self._policy, self._group_size, self._at_once, self._deadline_s, self._env)
         started = kept = 0
@@ -162,29 +168,21 @@ class GroupStream:
                     kept += 1
                     yield SampledGroup(result=result, episodes=episodes, draw=draw)
         finally:
+            self._collects = False
             runner.stop()
         if kept < n_groups:
-            self.metrics.exhausted += 1
-            dropped = ", ".join(f"{n} {reason}" for reason, n in sorted(self.metrics.dropped.items()))
-            logger.warning(
-                "%d of %d groups kept after %d attempts (dropped so far: %s)", kept, n_groups, limit, dropped
-            )
+            logger.warning(self.metrics.ran_short(kept, n_groups, limit))
 
     def _grade(self, draw: Draw, episodes: Episodes) -> GroupResult:
         if isinstance(draw.task, GymTask):
             base = self._grading.get("base", "grpo")
             found = cast("tuple[GymEpisode, ...]", episodes)
             return gym_group_result(found, base=base, scale=draw.task.scale, seed=draw.seed)
-        members, settings = cast("tuple[Episode, ...]", episodes), {**self._grading, "seed": draw.seed}
         started = time.monotonic()
-        try:
-            return grade_group(members, self._grader, task=draw.task, **settings)
-        except (TaskError, EnvironmentBuildError) as error:  # there is no base tree for the grader
-            logger.warning("group of %s keeps its plain advantages: %s", draw.task.id, error)
-            plain = grade_group(members, None, task=draw.task, **settings)
-            return plain.model_copy(update={"fallback": str(error)})
-        finally:
-            self.metrics.grading_s += time.monotonic() - started
+        job = GroupJob(draw.number, draw.task, draw.seed)
+        result = grade_job(job, cast("tuple[Episode, ...]", episodes), self._grader, self._grading).result
+        self.metrics.grading_s += time.monotonic() - started
+        return result
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream is, for JSON: after a group was handed out, or between two calls of `collect`."""
@@ -263,6 +261,8 @@ class _Runner:
         def work() -> None:
             try:
                 size, limit = task.group_size or self._group_size, self._deadline_s
+                if limit is not None and limit > threading.TIMEOUT_MAX:
+                    limit = None
                 future.set_result(run_gym_group(task, group_size=size, seed=seed, deadline_s=limit, stop=self._stop))
             except BaseException as error:  # handed on to who waits
                 future.set_exception(error)

@@ -1,6 +1,7 @@
 import json
 import math
 import threading
+import time
 
 import pytest
 
@@ -300,8 +301,14 @@ def test_a_late_verdict_is_thrown_away(task):
     assert not result.graded
 
 
-def test_a_verdict_in_time_counts(task):
-    assert grade_group(group(), ByPatch(), task=task, deadline_s=60).ranks == (0, 1, None, None)
+@pytest.mark.parametrize("deadline_s", [60, 1e12, math.inf])
+def test_a_verdict_in_time_counts(task, deadline_s):
+    class Slow(ByPatch):
+        def grade(self, workspace):
+            time.sleep(0.2)
+            return super().grade(workspace)
+
+    assert grade_group(group(), Slow(), task=task, deadline_s=deadline_s).ranks == (0, 1, None, None)
 
 
 @pytest.mark.parametrize("deadline_s", [None, 60])

@@ -1,7 +1,9 @@
+import math
 import threading
 import time
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
 
@@ -86,6 +88,22 @@ def test_a_policy_that_fails_is_named(env, action, says):
     assert says in episode.error
 
 
+@pytest.mark.parametrize(
+    ("usage", "says"),
+    [(np.array([12, 3]), ""), ((12, 3.0), "two counts"), ((-1, 3), "two counts"), (7, "two counts")],
+)
+def test_tokens_are_counts_of_any_kind_of_integer(env, usage, says):
+    class Counts(Scripted):
+        def start(self, **given):
+            actor = super().start(**given)
+            actor.usage = usage
+            return actor
+
+    episode = run_episode(env, Counts([]))
+    assert (says in episode.error, bool(episode.error)) == (True, bool(says))
+    assert [(turn.prompt_tokens, turn.completion_tokens) for turn in episode.turns] == ([] if says else [(12, 3)])
+
+
 def test_an_interrupt_passes_and_the_sandbox_is_closed(env):
     with pytest.raises(KeyboardInterrupt):
         run_episode(env, Scripted(["true", raise_it(KeyboardInterrupt())]))
@@ -149,6 +167,21 @@ def test_stragglers_are_cut_at_the_deadline(tiny_task, best_kind):
     assert [episode.status for episode in episodes] == ["submitted", "cut", "cut"]
     assert [episode.error for episode in episodes[1:]] == ["deadline of the group"] * 2
     assert not any(episode.valid for episode in episodes)
+
+
+@pytest.mark.parametrize("deadline_s", [math.inf, 1e12])
+def test_a_deadline_may_be_as_late_as_you_like(tiny_task, best_kind, deadline_s):
+    episodes = run_group(tiny_task, Scripted([]), group_size=2, sandbox=best_kind, verify=False, deadline_s=deadline_s)
+    assert [episode.status for episode in episodes] == ["submitted"] * 2
+
+
+def test_a_listener_that_raises_costs_no_episode(tiny_task, best_kind, caplog):
+    def boom(member, info):
+        raise KeyError("my display")
+
+    (episode,) = run_group(tiny_task, Scripted([FIX]), group_size=1, sandbox=best_kind, on_step=boom)
+    assert (episode.status, episode.error, episode.passed) == ("submitted", "", True)
+    assert "on_step raised at member 0, which goes on: KeyError: 'my display'" in caplog.text
 
 
 @pytest.mark.slow

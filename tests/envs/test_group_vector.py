@@ -1,3 +1,4 @@
+import pickle
 import threading
 import time
 
@@ -140,6 +141,16 @@ def test_bad_arguments_are_refused(make_group, tiny_task, tmp_path):
     repo = tiny_task.repo.model_copy(update={"path": tmp_path / "nowhere"})
     with pytest.raises(TaskError):
         make_group(tasks=tiny_task.model_copy(update={"repo": repo})).reset()
+
+
+def test_dist_2_a_fresh_environment_can_be_pickled(make_group, fix):
+    made = make_group(group_size=2, turns=7, render_mode="ansi")
+    env = pickle.loads(pickle.dumps(made))
+    env.reset(seed=3)
+    env.step([fix, "true"])
+    assert env.step(["submit"] * 2)[1].tolist() == [1, 0]
+    assert env.get_attr("limits")[0].turns == 7
+    env.close()
 
 
 def test_the_transcripts_are_rendered(make_group):

@@ -171,13 +171,6 @@ def test_dist_3_an_interrupt_inside_of_a_policy_passes_through(make, jobs, inter
         list(pipeline.run(jobs(4)))
 
 
-def test_a_setting_that_does_not_fit_the_episodes_is_raised(make, jobs, judged_at_once):
-    policy = Scripted([FIX], [])
-    pipeline = make(policy, First(), group_size=2, grading={"preserve": "token"})
-    with pytest.raises(ValueError, match="needs `tokens`"):
-        list(pipeline.run(jobs(3, size=2)))
-
-
 def test_closing_from_another_thread_ends_a_run_that_waits(make, jobs):
     begun = threading.Event()
     pipeline = make(Scripted([lambda seed: (begun.set(), ENDLESS)[1]]), verify=False)

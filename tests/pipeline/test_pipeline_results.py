@@ -1,11 +1,12 @@
 """What a job gives: the same as without a pipeline, and what is told of the rest."""
 
+import pickle
 import random
 import threading
 
 import pytest
 from chat_server import text
-from pipelines import MIXED, First, Scripted
+from pipelines import FIX, MIXED, First, Scripted
 
 from gagar_env.agents.policies import ChatPolicy
 from gagar_env.episode import Episode, TestReport
@@ -13,6 +14,7 @@ from gagar_env.errors import GagarError, TaskError
 from gagar_env.group import grade_group
 from gagar_env.group_engine import grade_job
 from gagar_env.jobs import GroupJob
+from gagar_env.pipeline import Pipeline
 from gagar_env.rollout import run_group
 from gagar_env.tasks.task import RepoSource
 
@@ -101,6 +103,42 @@ def test_a_group_whose_base_tree_is_gone_keeps_its_plain_advantages(broken_task,
     assert batch.result.fallback.startswith("TaskError: ")
     assert batch.result.advantages == grade_job(job, episodes, None, {"base": "dr_grpo"}).result.advantages
     assert "keeps its plain advantages" in caplog.text
+
+
+class Counting(Scripted):
+    """Counts tokens in groups with an even seed."""
+
+    def start(self, *, task, actions, seed):
+        actor = super().start(task=task, actions=actions, seed=seed)
+        actor.usage = None if seed // 3 % 2 else (9, 5)
+        return actor
+
+
+@pytest.mark.usefixtures("judged_at_once")
+@pytest.mark.parametrize("ranks", [True, False])
+def test_tokens_that_nobody_counted_cost_their_own_group_the_ranking(make, jobs, ranks):
+    with make(Counting(*MIXED), First() if ranks else None, grading={"preserve": "token"}) as pipeline:
+        batches = {batch.attempt: batch.result for batch in pipeline.run(jobs(3))}
+    assert [batches[n].preserve for n in range(3)] == ["token", "episode", "token"]
+    assert [batches[n].graded for n in range(3)] == [ranks, False, ranks]
+    assert batches[1].kept
+    assert batches[1].advantages == batches[1].advantages_before == pytest.approx(batches[0].advantages_before)
+    assert ("needs `tokens`" in batches[1].fallback) == ranks
+    assert not batches[0].fallback
+
+
+@pytest.mark.usefixtures("judged_at_once")
+def test_a_dropped_group_without_tokens_has_no_fallback(make, jobs):
+    with make(Scripted([FIX]), First(), grading={"preserve": "token"}) as pipeline:
+        (batch,) = pipeline.run(jobs(1))
+    assert (batch.result.reason, batch.result.fallback) == ("all_passed", "")
+
+
+def test_dist_2_a_fresh_pipeline_can_be_pickled(best_kind, jobs):
+    made = Pipeline(Scripted([]), group_size=1, sandbox=best_kind, verify=False, deadline_s=60.0)
+    with pickle.loads(pickle.dumps(made)) as pipeline:
+        assert len(list(pipeline.run(jobs(2, size=1)))) == 2
+    made.close()
 
 
 def test_dist_3_a_task_that_is_broken_costs_its_own_jobs(make, jobs, broken_task):

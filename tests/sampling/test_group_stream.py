@@ -1,12 +1,13 @@
 import itertools
 import json
+import math
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from gagar_env.errors import TaskError
+from gagar_env.errors import GagarError, TaskError
 from gagar_env.grading import Verdict, VerdictOutcome
 from gagar_env.sampling import Curriculum, GroupStream, GymTask, Mixture, Sampler
 from gagar_env.store import RunFolder
@@ -153,6 +154,41 @@ def test_repository_groups_side_by_side_come_in_order_and_go_on_after_a_stop(tin
     after = seen(resumed.collect(1))
     assert before[0][0] < after[0][0]
     assert seen(first.collect(1)) == after
+
+
+def test_one_collect_at_a_time():
+    stream = gym_stream(3)
+    first = stream.collect(6)
+    before = seen(itertools.islice(first, 2))
+    with pytest.raises(GagarError, match="one at a time"):
+        next(stream.collect(1))
+    assert before + seen(first) == seen(gym_stream(3).collect(6))
+    assert len(list(stream.collect(1))) == 1
+
+
+def test_a_deadline_may_be_as_late_as_you_like():
+    for deadline_s in (math.inf, 1e12):
+        (group,) = gym_stream(rollout_deadline_s=deadline_s).collect(1)
+        assert all(episode.valid for episode in group.episodes)
+
+
+def test_what_grading_needs_and_cannot_have_costs_only_the_ranking(tiny_task, best_kind, monkeypatch):
+    def full(*_):
+        raise OSError("the disk is full")
+
+    class Same(BySeed):
+        def start(self, *, task, actions, seed):
+            return super().start(task=task, actions=actions, seed=numbers[seed])
+
+    sampler = Sampler([tiny_task], seed=3)
+    stream = GroupStream(sampler, Same(), Shorter(), group_size=3, env={"sandbox": best_kind})
+    (first,) = [draw.seed for draw in itertools.islice(Sampler([tiny_task], seed=3), 1)]
+    numbers = {first: 0, first + 1: 2, first + 2: 3}
+    monkeypatch.setattr("gagar_env.group._base_of", full)
+    (group,) = stream.collect(1, max_attempts=1)
+    assert group.result.fallback == "OSError: the disk is full"
+    assert group.result.advantages == group.result.advantages_before
+    assert stream.metrics.grading_s > 0
 
 
 def test_a_task_that_was_at_work_and_is_gone_is_said():

@@ -10,9 +10,10 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.envs.repo_edit import EPISODE_KEY
-from gagar_env.errors import GagarError
+from gagar_env.errors import EnvironmentBuildError, GagarError
 from gagar_env.grading import Verdict, VerdictOutcome
 from gagar_env.registration import REPO_EDIT_ID, register_envs
+from gagar_env.sandbox import live_sandboxes
 from gagar_env.tasks.registry import load_task, register_task
 from gagar_env.wrappers import GroupMetrics, GroupRewardWrapper
 
@@ -146,6 +147,37 @@ def test_a_group_can_follow_in_the_same_place(make):
     assert env.metrics.groups == 3
 
 
+def test_a_graded_group_is_reset_whole_or_not_at_all(make):
+    env = make(group_size=3, verify=False)
+    one = np.array([True, False, False])
+    env.reset()
+    env.step(["submit", "submit", "true"])
+    env.reset(options={"reset_mask": one})  # the group still works
+    env.step(["submit", None, "submit"])
+    assert env.metrics.groups == 1
+    with pytest.raises(ValueError, match=r"reset_mask names members \[0\] of group .* graded already: .* \[0, 1, 2\]"):
+        env.reset(options={"reset_mask": one})
+    env.reset(options={"reset_mask": ~one | one})
+    *_, infos = env.step(["submit"] * 3)
+    assert len({record.id for record in infos[EPISODE_KEY]}) == 3
+    assert (env.metrics.groups, env.metrics.episodes) == (2, 6)
+
+
+@pytest.mark.parametrize("fault", [EnvironmentBuildError("no room"), OSError("no room")])
+def test_a_base_tree_that_cannot_be_had_costs_only_the_ranking(make, monkeypatch, fault):
+    def gone(*_):
+        raise fault
+
+    env = make(First())
+    env.reset()
+    env.step([FIX, OTHER_FIX, "true"])
+    monkeypatch.setattr("gagar_env.group._base_of", gone)
+    *_, infos = env.step(["submit"] * 3)
+    result = infos["group_result"][0]
+    assert (result.kept, result.fallback) == (True, f"{type(fault).__name__}: no room")
+    assert infos["advantage"].tolist() == list(result.advantages_before)
+
+
 def test_math_2_invalid_members_have_no_vote(make):
     env = make(First(), group_size=4)
     env.reset()
@@ -244,8 +276,10 @@ def test_bad_settings_are_found_at_once(make):
 
 def test_tokens_that_nobody_counted_cannot_be_preserved(make):
     env = make(First(), grading={"preserve": "token"})
-    with pytest.raises(ValueError, match="preserve='token' needs `tokens`"):
-        list(env.collect(Plan([[FIX], [OTHER_FIX], []]), 1))
+    (batch,) = env.collect(Plan([[FIX], [OTHER_FIX], []]), 1)
+    assert "preserve='token' needs `tokens`" in batch.result.fallback
+    assert batch.result.advantages == batch.result.advantages_before
+    assert env.metrics.grader_fallbacks == 1
 
 
 def test_collect_gives_a_batch_for_each_kept_group(make):
@@ -365,6 +399,40 @@ def test_leaving_the_loop_ends_what_runs(make):
     while any(thread.name.startswith("gagar-member") for thread in threading.enumerate()):
         assert time.monotonic() < ends_at
         time.sleep(0.05)
+
+
+def test_one_collect_at_a_time(make):
+    env = make(group_size=2)
+    policy = Plan([[FIX], []])
+    first = env.collect(policy, 2)
+    next(first)
+    for other in (lambda: next(env.collect(policy, 1)), env.reset, lambda: env.step(["submit"] * 2)):
+        with pytest.raises(GagarError, match="one at a time"):
+            other()
+    first.close()
+    assert len(list(env.collect(policy, 1))) == 1
+
+
+@pytest.mark.parametrize("num_groups", [1, 2])
+def test_closing_ends_a_collect_in_another_thread(make, num_groups):
+    begun, before = threading.Event(), live_sandboxes()
+    env = make(group_size=2, num_groups=num_groups, verify=False)
+    closer = threading.Thread(target=lambda: (begun.wait(60), env.close()))
+    closer.start()
+    with pytest.raises(GagarError, match=r"was (stopped|closed)"):
+        list(env.collect(Plan([[lambda: (begun.set(), "sleep 100")[1]]]), 2))
+    closer.join(60)
+    assert live_sandboxes() <= before
+    with pytest.raises(GagarError, match="environment was closed"):
+        next(env.collect(Plan([[]]), 1))
+
+
+def test_closing_ends_a_collect_in_lockstep(registered, best_kind):
+    env = GroupRewardWrapper(lockstep("sync", registered, best_kind, 2))
+    policy = Plan([[lambda: (env.close(), "true")[1]]])
+    with pytest.raises(GagarError, match="environment was closed"):
+        list(env.collect(policy, 2))
+    assert len(policy.started) == 2
 
 
 def test_an_interrupt_of_a_policy_passes_through(make):
