@@ -69,7 +69,7 @@ def grade_group(
         deadline_s: Seconds for the grader; None sets no limit. What comes later is thrown away.
 
     Raises:
-        TypeError: If they are no episodes, or the grader is none.
+        TypeError: If they are no episodes, or `grader` is no grader.
         ValueError: If the episodes are not one group, or a setting is out of range; `TokensError` for missing tokens.
         TaskError: If the task is unknown, or its base tree cannot be made.
         EnvironmentBuildError: If this machine cannot make it.

@@ -63,7 +63,7 @@ class Pipeline:
         env_kwargs: Arguments of `RepoEditEnv`: `sandbox`, `action_format`, limits, ...
 
     Raises:
-        TypeError: If `policy` is none, or `grader` is something else.
+        TypeError: If `policy` or `grader` is something else.
         ValueError: If a number or a setting is out of range.
     """
 

@@ -80,7 +80,8 @@ def run_group(
         task: Id of a registered task, or a `Task`.
         policy: Who acts, in all of them.
         group_size: Number of episodes.
-        seed: Of the first member.
+        seed: Of the first member. For many groups take `gagar_env.jobs.group_seed(seed, number)`: with `seed + number`
+            they would share members.
         deadline_s: Seconds for the group. What still acts then is stopped with status `cut`, unverified, so it is not
             valid; what has ended acting is verified.
         on_step: For a display of progress.
@@ -89,7 +90,7 @@ def run_group(
     Raises:
         TaskError: If the task is unknown or broken.
         SandboxUnavailableError: If this kind of sandbox does not work on this machine at all.
-        TypeError: If `policy` is none.
+        TypeError: If `policy` is no policy.
         ValueError: If an argument is out of range.
     """
     check_policy(policy)

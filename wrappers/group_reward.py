@@ -196,7 +196,7 @@ class GroupRewardWrapper(_Wrapper, RecordConstructorArgs):
         Raises:
             GagarError: With `on_exhausted="error"`. If another `collect` is under way, or it is closed meanwhile.
             TaskError: If a task is unknown or broken.
-            TypeError: If `policy` is none.
+            TypeError: If `policy` is no policy.
             ValueError: If an argument is out of range.
         """
         check_policy(policy)

@@ -12,7 +12,7 @@ from typing import Any
 
 from gagar_env.acting import TokenUsage
 from gagar_env.actions import ActionFormat
-from gagar_env.agents.policies.chat_client import ChatClient, Reply
+from gagar_env.agents.policies.chat_client import ChatClient, Reply, check_extra
 from gagar_env.agents.policies.chat_history import History
 from gagar_env.agents.policies.chat_tools import action_of, call_message, tools_of
 from gagar_env.errors import PolicyLimitError, PromptTooLongError
@@ -72,6 +72,7 @@ class ChatPolicy:
 
     Raises:
         ValueError: If a number is out of range.
+        MissingDependencyError: Without the extra `llm`.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class ChatPolicy:
         deadline_s: float = 300.0,
         retries: int = 5,
     ) -> None:
+        check_extra()
         if not model.strip():
             raise ValueError("a chat policy needs the name of a model")
         if context_tokens <= (max_tokens or 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import re
@@ -181,6 +182,16 @@ class ChatClient:
         return f"{where}: {type(error).__name__}: {text[:_MAX_SAID]}"
 
 
+def check_extra() -> None:
+    """Say at once what a policy lacks, not once in each of its episodes.
+
+    Raises:
+        MissingDependencyError: Without the extra `llm`.
+    """
+    if importlib.util.find_spec("openai") is None:
+        raise MissingDependencyError("asking a model needs the extra `llm`: pip install 'gagar-env[llm]'")
+
+
 def open_client(base_url: str, api_key: str) -> openai.OpenAI:
     """A client of OpenAI's library that does not try again by itself.
 
@@ -188,10 +199,9 @@ def open_client(base_url: str, api_key: str) -> openai.OpenAI:
         MissingDependencyError: Without the extra `llm`.
         ModelError: If there is no key and OpenAI's own endpoint wants one.
     """
-    try:
-        import openai
-    except ImportError as error:
-        raise MissingDependencyError("asking a model needs the extra `llm`: pip install 'gagar-env[llm]'") from error
+    check_extra()
+    import openai
+
     key = api_key or os.environ.get("OPENAI_API_KEY") or ""
     if not key and not (base_url or os.environ.get("OPENAI_BASE_URL")):
         raise ModelError("no model endpoint: give its base URL, or set OPENAI_API_KEY for OpenAI's own")

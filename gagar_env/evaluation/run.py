@@ -72,7 +72,7 @@ def evaluate(
 
     Raises:
         ValueError: If a number is out of range, or a task is there twice.
-        TypeError: If `policy` is none.
+        TypeError: If `policy` is no policy.
         UnknownTaskError: If a task is not known.
         TaskError: If no task could be run at all.
         GagarError: If `out` cannot be written, or was made with other settings.

@@ -1,7 +1,7 @@
 """Ray: groups run on the nodes of a cluster, with the same jobs and the same results as on one machine.
 
     with RayRollouts(policy, grader, group_size=8) as rollouts:
-        for batch in rollouts.run(GroupJob(n, task, seed=8 * n) for n in range(1000)):
+        for batch in rollouts.run(GroupJob(n, task, seed=group_seed(0, n)) for n in range(1000)):
             ...
 
 One worker process on each node opens the sandboxes there, so that nothing of a sandbox crosses the network. Which node

@@ -15,7 +15,7 @@ from gagar_env.actions import BadAction, RunCommand, Submit, get_format
 from gagar_env.agents.policies import BatchedPolicy, ChatPolicy, Generated, get_policy
 from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.episode import EpisodeStatus
-from gagar_env.errors import ModelError, PolicyLimitError, UnknownNameError
+from gagar_env.errors import MissingDependencyError, ModelError, PolicyLimitError, UnknownNameError
 from gagar_env.llm.budget import Budget
 from gagar_env.registration import REPO_EDIT_ID
 from gagar_env.rollout import Policy, run_group
@@ -536,3 +536,10 @@ def test_usage_that_is_none_is_a_fault_of_the_policy(tiny_task, best_kind, usage
 
     (episode,) = run_group(tiny_task, Odd(), group_size=1, sandbox=best_kind)
     assert "usage must be two counts" in episode.error
+
+
+def test_without_the_extra_a_policy_is_refused_when_it_is_made(monkeypatch):
+    """Not once in each of its episodes, which would only be invalid."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'gagar-env\[llm\]'"):
+        ChatPolicy("m")
