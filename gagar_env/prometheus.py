@@ -20,6 +20,7 @@ from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from gagar_env.envs.observation import clean_text
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, MissingDependencyError
 from gagar_env.jobs import GroupBatch
@@ -181,7 +182,7 @@ class PrometheusEndpoint:
     def log(self, step: int, numbers: Numbers) -> None:
         """Serve numbers of a step as `gagar_logged`, the step itself as `step`."""
         for name, value in {**known_numbers(numbers), "step": int(step)}.items():
-            self._logged.labels(name).set(value)
+            self._logged.labels(clean_text(name)).set(value)
 
     def close(self) -> None:
         """Stop listening. May be called again."""
@@ -265,5 +266,5 @@ class _Levels:
             "gagar_level", "what is watched now: lengths of queues, groups at work", labels=["name"]
         )
         for name, value in self._now().items():
-            family.add_metric([re.sub(r"\s+", " ", name)], value)
+            family.add_metric([clean_text(re.sub(r"\s+", " ", name))], value)
         yield family

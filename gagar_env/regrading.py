@@ -6,13 +6,12 @@ bit. Its task is the one that was stored with it, or the registered one where th
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +19,11 @@ from gagar_env.agents.graders.agentic.votes import tau_b
 from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport, Turn
 from gagar_env.errors import GagarError
 from gagar_env.foreign import ForeignGroup
-from gagar_env.grading import Grader
+from gagar_env.grading import Grader, check_grader
+from gagar_env.grading_calls import GradingCalls
 from gagar_env.group import grade_group
 from gagar_env.group_result import GroupResult
+from gagar_env.in_order import in_order
 from gagar_env.store import RunFolder
 from gagar_env.tasks.registry import load_task
 from gagar_env.tasks.task import Task
@@ -116,6 +117,7 @@ def regrade(
     if strange := sorted(set(settings) - set(KEPT_SETTINGS)):
         raise TypeError(f"regrade has no setting {strange[0]!r}; it has {', '.join(KEPT_SETTINGS)}")
     _check(at_once, settings)
+    asked = _asked(grader, at_once)
     source = run if isinstance(run, RunFolder) else RunFolder.open(Path(run))
     common = {"deadline_s": deadline_s, "workspace_root": workspace_root}
     stored = lru_cache(maxsize=_TASKS)(source.task)  # groups of one task share the object
@@ -123,9 +125,10 @@ def regrade(
     def jobs() -> Iterator[Callable[[], GroupBatch | tuple[str, str]]]:
         for number, record in enumerate(source.records()):
             attempt = number if record.attempt is None else record.attempt
-            yield _Stored(source, stored, record.result, attempt, grader, tasks or {}, {**common, **settings})
+            then = partial(stored, record.result.task_id, record.task_digest)
+            yield _Stored(source, then, record.result, attempt, asked, tasks or {}, {**common, **settings})
 
-    return _in_order(jobs(), at_once, on_left_out or _warn)
+    return _in_order(jobs(), at_once, asked, on_left_out or _warn)
 
 
 def grade_foreign(
@@ -151,12 +154,13 @@ def grade_foreign(
         ValueError: If an argument is out of range.
     """
     _check(at_once, {key: grading[key] for key in KEPT_SETTINGS if key in grading})
+    asked = _asked(grader, at_once)
 
     def jobs() -> Iterator[Callable[[], GroupBatch | tuple[str, str]]]:
         for number, group in enumerate(groups):
-            yield _Foreign(group, grader, number, {**grading, "seed": seed + number})
+            yield _Foreign(group, asked, number, {**grading, "seed": seed + number})
 
-    return _in_order(jobs(), at_once, on_left_out or _warn)
+    return _in_order(jobs(), at_once, asked, on_left_out or _warn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ class _Stored:
     """Grades one stored group."""
 
     source: RunFolder
-    stored: Callable[[str], Task | None]
+    stored: Callable[[], Task | None]
     old: GroupResult
     attempt: int
     grader: Grader | None
@@ -180,8 +184,12 @@ class _Stored:
             return old.group_id, f"group {old.group_id}: an episode cannot be read: {_line(said)}"
         kept = {name: getattr(old, name) for name in KEPT_SETTINGS}
         grading = {**kept, "tokens": old.tokens, **self.settings, "seed": old.seed}
+        try:
+            grade_group(episodes, None, **grading)
+        except ValueError as error:  # whatever its task is
+            return old.group_id, f"group {old.group_id}: {_line(str(error))}"
         faults: list[str] = []
-        for find in (self._given, self._stored, self._registered):
+        for find in (self._given, self.stored, self._registered):
             found = self._graded(find, episodes, grading)
             if isinstance(found, GroupBatch):
                 return found
@@ -202,9 +210,6 @@ class _Stored:
 
     def _given(self) -> Task | None:
         return self.tasks.get(self.old.task_id)
-
-    def _stored(self) -> Task | None:
-        return self.stored(self.old.task_id)
 
     def _registered(self) -> Task:
         return load_task(self.old.task_id)
@@ -230,35 +235,29 @@ class _Foreign:
         )
 
 
+def _asked(grader: Grader | None, at_once: int) -> Grader | None:
+    """The grader; where several threads ask it, behind calls that can all be ended."""
+    check_grader(grader)
+    return grader if grader is None or at_once == 1 else GradingCalls(grader)
+
+
 def _in_order(
-    jobs: Iterator[Callable[[], GroupBatch | tuple[str, str]]], at_once: int, left_out: OnLeftOut
+    jobs: Iterator[Callable[[], GroupBatch | tuple[str, str]]],
+    at_once: int,
+    grader: Grader | None,
+    left_out: OnLeftOut,
 ) -> Iterator[GroupBatch]:
-    """What the jobs give, in their order, at most `at_once` at work or waiting to be taken.
+    """The batches, in the order of the jobs; what is left out is told. Gradings that are at work at the end are ended.
 
-    One at a time is graded in the caller's own thread, so that an interrupt reaches its grader.
+    Base trees are not: what makes one finds out by itself.
     """
-    if at_once == 1:
-        for job in jobs:
-            yield from _taken(job(), left_out)
-        return
-    waiting: deque[Future[GroupBatch | tuple[str, str]]] = deque()
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="gagar-regrade")
-    try:
-        for job in jobs:
-            waiting.append(pool.submit(job))
-            if len(waiting) == at_once:
-                yield from _taken(waiting.popleft().result(), left_out)
-        while waiting:
-            yield from _taken(waiting.popleft().result(), left_out)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _taken(found: GroupBatch | tuple[str, str], left_out: OnLeftOut) -> Iterator[GroupBatch]:
-    if isinstance(found, GroupBatch):
-        yield found
-    else:
-        left_out(*found)
+    end = grader.stop if isinstance(grader, GradingCalls) else lambda: None
+    with contextlib.closing(in_order(jobs, at_once, end=end)) as results:
+        for found in results:
+            if isinstance(found, GroupBatch):
+                yield found
+            else:
+                left_out(*found)
 
 
 def _check(at_once: int, settings: Mapping[str, Any]) -> None:

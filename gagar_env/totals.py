@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -72,7 +74,7 @@ class GradingTally:
             self._counts["ranked"] += verdict.outcome is VerdictOutcome.RANKED
             self._counts["tied"] += verdict.outcome is VerdictOutcome.TIED
             self._confidence.add(verdict.confidence)
-            tau = ranked_record(verdict.record).get("result", {}).get("length_tau")
+            tau = recorded_number(verdict.record, "length_tau")
             if tau is not None:
                 self._tau.add(tau)
 
@@ -94,6 +96,21 @@ def grading_totals(results: Iterable[GroupResult]) -> GradingTotals:
     for result in results:
         tally.add(result)
     return tally.totals()
+
+
+def recorded_number(record: Mapping[str, Any], name: str) -> float | None:
+    """A number under `result` in the record of the grader that ranked; None where there is none.
+
+    What a record holds is up to its grader: any part of it may be something else.
+    """
+    result = ranked_record(record).get("result")
+    value = result.get(name) if isinstance(result, Mapping) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # more digits than a float has room for
+        return None
 
 
 class _Mean:

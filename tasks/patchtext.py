@@ -1,9 +1,10 @@
-"""Which files a patch touches, read from its headers alone."""
+"""Which files a patch touches and how many lines it changes, read from its text alone."""
 
 from __future__ import annotations
 
 import re
 
+_COUNTS = re.compile(rb"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -18,6 +19,21 @@ def touched_files(patch: str) -> list[str]:
         if path is not None:
             found[path] = None
     return list(found)
+
+
+def line_counts(patch: bytes) -> tuple[int, int, int]:
+    """How many files a patch touches, and how many lines it adds and removes."""
+    files = added = removed = old = new = 0
+    for line in patch.split(b"\n"):
+        if inside := (old > 0 or new > 0) and line[:1] in b"+- ":  # of a hunk, whatever it looks like
+            old, new = old - (line[:1] != b"+"), new - (line[:1] != b"-")
+        elif not line.startswith(b"\\"):
+            head = _COUNTS.match(line)
+            old, new = (0, 0) if head is None else (1 if count is None else int(count) for count in head.groups())
+        files += not inside and line.startswith(b"diff --git ")
+        added += line.startswith(b"+") and (inside or not line.startswith(b"+++ "))
+        removed += line.startswith(b"-") and (inside or not line.startswith(b"--- "))
+    return files, added, removed
 
 
 def _path_after(header: str) -> str | None:

@@ -9,7 +9,7 @@ import warnings
 from typing import NoReturn
 
 from gagar_env.cli.app import app
-from gagar_env.cli.output import errors
+from gagar_env.cli.output import errors, print_anything
 from gagar_env.errors import GagarError
 
 INTERRUPTED = 130
@@ -24,6 +24,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != "--debug"]
     _log(debug)
+    print_anything()
     try:
         code = app(prog_name="gagar", standalone_mode=False)
         sys.stdout.flush()

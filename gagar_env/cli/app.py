@@ -47,6 +47,7 @@ from gagar_env.cli.options import (
     Temperature,
     Turns,
     given_grading,
+    seconds,
 )
 from gagar_env.cli.subcommands import grader_app, images_app, runs_app, tasks_app
 from gagar_env.cli.viewing import view
@@ -138,7 +139,8 @@ def run(
     preserve: Preserve = "",
     turns: Turns = None,
     deadline_s: Annotated[
-        float | None, typer.Option(min=0.0, help="For a group to act; members that still act then have no result.")
+        float | None,
+        typer.Option(min=0.0, callback=seconds, help="For a group to act; members that still act then have no result."),
     ] = None,
     curriculum: Annotated[
         bool, typer.Option("--curriculum", help="Favour tasks whose groups are mixed, by measured pass rate.")
@@ -204,8 +206,12 @@ def check(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each; more find flaky tests.")] = 1,
     solutions: Annotated[bool, typer.Option("--solutions", help="Verify the known solutions too.")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Tasks at one time; default: one for each processor.")] = None,
-    task_s: Annotated[float | None, typer.Option(min=0.0, help="Seconds for one task; slower ones are bad.")] = None,
-    budget_s: Annotated[float | None, typer.Option(min=0.0, help="Seconds for all; the rest is not checked.")] = None,
+    task_s: Annotated[
+        float | None, typer.Option(min=0.0, callback=seconds, help="Seconds for one task; slower ones are bad.")
+    ] = None,
+    budget_s: Annotated[
+        float | None, typer.Option(min=0.0, callback=seconds, help="Seconds for all; the rest is not checked.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Append results to this JSONL file; those that it has are not run again.")
     ] = None,

@@ -23,6 +23,7 @@ from gagar_env.cli.options import (
     TaskFile,
     Temperature,
     Turns,
+    seconds,
 )
 
 
@@ -52,7 +53,9 @@ def evaluation(
         int | None, typer.Option(min=1, help="Episodes at one time; default: one for each processor.")
     ] = None,
     retries: Annotated[int, typer.Option(min=0, help="How often an episode without a result is run again.")] = 1,
-    deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one episode; default: no limit.")] = None,
+    deadline_s: Annotated[
+        float | None, typer.Option(min=0.0, callback=seconds, help="For one episode; default: no limit.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A folder for episodes.jsonl and report.json; what it has is not run again.")
     ] = None,

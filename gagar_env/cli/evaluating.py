@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from gagar_env.episode import Episode
 from gagar_env.errors import GagarError, TaskError
 from gagar_env.evaluation import EpisodeRow, Estimate, EvaluationReport, SetEvaluation, TaskEvaluation, evaluate
 from gagar_env.sandbox import choose_kind
+from gagar_env.store.exact import plain_json
+from gagar_env.store.files import write_whole
 from gagar_env.tasks.registry import expand_name
 from gagar_env.tasks.task import Task
 
@@ -108,7 +111,8 @@ def run_evaluation(
             action_format="tools" if settings.actors.native_tools else "bash",
         )
     if settings.out is not None:
-        (settings.out / "report.json").write_text(report.model_dump_json(indent=1) + "\n")
+        text = json.dumps(json.loads(plain_json(report)[0]), indent=1, ensure_ascii=False)
+        write_whole(settings.out / "report.json", text.encode() + b"\n")
     if as_json:
         print_json(report.model_dump(mode="json"))
     else:

@@ -30,6 +30,7 @@ from gagar_env.cli.options import (
     Strength,
     TaskFile,
     given_grading,
+    seconds,
 )
 
 
@@ -67,7 +68,9 @@ def grade(
     scheme: Scheme = "",
     strength: Strength = None,
     preserve: Preserve = "",
-    deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one grading; default: no limit.")] = None,
+    deadline_s: Annotated[
+        float | None, typer.Option(min=0.0, callback=seconds, help="For one grading; default: no limit.")
+    ] = None,
     parallel: Annotated[int, typer.Option(min=1, help="Groups that are graded at one time.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Write a new run with the episodes and their new grades.")] = None,
     as_json: AsJson = False,

@@ -16,10 +16,11 @@ from gagar_env.agents.policies.chat_client import ChatClient, open_client
 from gagar_env.agents.policies.chat_wire import OutOfTimeError, within
 from gagar_env.episode import Episode
 from gagar_env.errors import GagarError
-from gagar_env.grading import Grader, ranked_record
+from gagar_env.grading import Grader
 from gagar_env.group import GroupResult
 from gagar_env.llm.budget import Budget
 from gagar_env.rollout import Policy
+from gagar_env.totals import recorded_number
 
 _PATIENCE_S = 30.0
 
@@ -239,5 +240,5 @@ def grading_json(result: GroupResult) -> dict[str, Any] | None:
         "plain_because": result.fallback,
         "fell_back": fell_back(verdict),
         "cached": verdict.cached,
-        "length_tau": ranked_record(verdict.record).get("result", {}).get("length_tau"),
+        "length_tau": recorded_number(verdict.record, "length_tau"),
     }

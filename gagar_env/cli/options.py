@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +14,21 @@ from gagar_env.errors import GagarError
 
 if TYPE_CHECKING:
     from gagar_env.flag_policy import FlagPolicy
+
+
+def finite(value: float | None) -> float | None:
+    """Refuse a number that is infinite, or none at all."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value:g} is no number: give a finite one")
+    return value
+
+
+def seconds(value: float | None) -> float | None:
+    """Refuse more seconds than can be waited for."""
+    if value is not None and not value <= threading.TIMEOUT_MAX:
+        raise typer.BadParameter(f"{value:g} seconds cannot be waited for: give fewer, or leave it out for no limit")
+    return value
+
 
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same groups, with a policy that depends on its seed alone.")]
 GroupSize = Annotated[int, typer.Option(min=1, help="Episodes of one task that are compared: a group.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import shutil
@@ -20,9 +21,19 @@ errors = Console(stderr=True)
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document, strict: numbers that JSON does not have are an error."""
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    print(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False))  # noqa: T201 - the command's result
+    """Print one JSON document, strict: numbers that JSON does not have are an error, and lone surrogates replaced."""
+    from gagar_env.store.exact import clean  # late: every command prints, few print this
+
+    text = clean(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        text = json.dumps(json.loads(text), indent=2)
+    print(text)  # noqa: T201 - the command's result
+
+
+def print_anything() -> None:
+    """Write what the encoding of standard output does not have as escapes: no name of a file ends a command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def progress_line(*columns: ProgressColumn) -> Progress:

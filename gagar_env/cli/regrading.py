@@ -15,6 +15,7 @@ from rich.table import Table
 
 from gagar_env.cli import tasklists
 from gagar_env.cli.models import Actors, grading_json, make_grader
+from gagar_env.cli.newrun import NewRun
 from gagar_env.cli.options import given_flags
 from gagar_env.cli.output import console, counted, errors, need_git, one_line, print_json, progress_line
 from gagar_env.cli.runtally import ROWS
@@ -109,16 +110,15 @@ def grade(settings: Settings, *, as_json: bool) -> bool:
         _foreign(settings, grader, flag_policy, tally) if source is None else _again(settings, source, grader, tally)
     )
     olds = iter(()) if source is None else source.groups()
-    folder = None if settings.out is None else _folder(settings, source)
-    with progress_line(TextColumn("{task.completed} groups {task.description}"), TimeElapsedColumn()) as progress:
+    columns = (TextColumn("{task.completed} groups {task.description}"), TimeElapsedColumn())
+    with NewRun(settings.out, _about(settings, source)) as new, progress_line(*columns) as progress:
         bar = progress.add_task("", total=None)
         for batch in batches:
             progress.update(bar, advance=1, description=batch.task.id)
             result = batch.result
             old = next((old for old in olds if old.group_id == result.group_id), None)
             tally.add(batch, None if old is None else compare(old, result))
-            if folder is not None:
-                folder.add(result, batch.episodes, task=batch.task, attempt=batch.attempt)
+            new.add(batch)
     if not tally.groups:
         raise GagarError(tally.left_out[0] if tally.left_out else f"{settings.run}: there is no group in it")
     totals = tally.grading.totals()
@@ -197,21 +197,23 @@ def _known(settings: Settings) -> dict[str, Task]:
     return {task.id: task for task in tasklists.usable([], settings.task_file, settings.repo)}
 
 
-def _folder(settings: Settings, source: RunFolder | None) -> RunFolder:
-    assert settings.out is not None
+def _about(settings: Settings, source: RunFolder | None) -> dict[str, Any]:
+    """What the new run says of itself. How many groups files of trajectories make is known at their end only."""
     actors = settings.actors
-    said = {
+    if source is not None and settings.out is not None:
+        numbers = {place if r.attempt is None else r.attempt for place, r in enumerate(source.records())}
+        of = {"original": source.settings, "group_count": len(numbers)}
+    else:
+        of = {"original": {} if source is None else source.settings}
+    return {
         "command": "grade",
         "graded_from": [str(path) for path in settings.foreign] if source is None else str(source.path),
         "grader": actors.grader,
         "grader_model": actors.grader_model,
         "seed": settings.seed,
         **settings.grading,
+        **of,
     }
-    try:
-        return RunFolder.create(settings.out, {**said, "original": {} if source is None else source.settings})
-    except OSError as error:
-        raise GagarError(f"--out {settings.out}: cannot be written: {error.strerror}") from error
 
 
 def _fault(batch: GroupBatch) -> str:

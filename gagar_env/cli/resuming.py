@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
 from gagar_env.errors import GagarError
 from gagar_env.store import RunFolder
@@ -44,11 +46,14 @@ def go_on(context: typer.Context, options: Mapping[str, Any]) -> tuple[RunFolder
     if out is not None and Path(out).absolute() != path:
         raise GagarError(f"--resume {path} goes on there: leave out --out {out}")
     found = dict(options)
+    hints = get_type_hints(context.command.callback, include_extras=True)
     for parameter in context.command.params:
         name = parameter.name or ""
         if name in _NOT_KEPT or name not in options:
             continue
         then = settings.get(name, _plain(parameter.default))  # an older run had no such option
+        if name in settings and not _fits(hints[name], then):
+            raise GagarError(f"--resume {path}: run.json is damaged: {parameter.opts[0]} cannot be {_said(then)}")
         free = name in FREE and not (name == "parallel" and settings.get("curriculum"))
         given = context.get_parameter_source(name)
         if given is not None and given.name == "COMMANDLINE":
@@ -64,6 +69,17 @@ def go_on(context: typer.Context, options: Mapping[str, Any]) -> tuple[RunFolder
     if isinstance(cwd, str) and Path(cwd).is_dir():
         os.chdir(cwd)
     return folder, found
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Whether a value that a file holds is one that the option of that annotation can have."""
+    kind, option = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+    try:
+        TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
+    except ValidationError:
+        return False
+    low, high = (getattr(option, name, None) for name in ("min", "max"))
+    return value is None or ((low is None or value >= low) and (high is None or value <= high))
 
 
 def _plain(value: Any) -> Any:

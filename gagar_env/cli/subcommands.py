@@ -23,6 +23,7 @@ from gagar_env.cli.options import (
     Sandbox,
     Sessions,
     TaskFile,
+    seconds,
 )
 from gagar_env.cli.runscommand import runs_list, runs_show, runs_verify
 
@@ -211,7 +212,9 @@ def grader_eval(
     task_file: TaskFile = None,
     repo: Repo = None,
     sandbox: Sandbox = "auto",
-    deadline_s: Annotated[float | None, typer.Option(min=0.0, help="For one grading; default: no limit.")] = None,
+    deadline_s: Annotated[
+        float | None, typer.Option(min=0.0, callback=seconds, help="For one grading; default: no limit.")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Groups at one time.")] = 2,
     grader_sessions: Sessions = False,
     grader_temperature: GraderTemperature = "",

@@ -18,7 +18,7 @@ def patch_lines(patch: bytes) -> int:
     """Added and removed lines of a patch; binary files count nothing."""
     try:
         files = PatchSet(patch.decode("latin-1"))
-    except UnidiffParseError:
+    except (UnidiffParseError, ValueError):  # a head with more digits than a number may have, say
         return 0
     return sum(file.added + file.removed for file in files)
 

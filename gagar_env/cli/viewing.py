@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gagar_env.cli.options import finite
 from gagar_env.errors import GagarError
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ def view(
     static: Annotated[Path | None, typer.Option(help="Write one HTML file that works offline, and end.")] = None,
     most_mb: Annotated[
         float,
-        typer.Option("--max-mb", min=0.1, help="For --static: megabytes of data; the page says what is left out."),
+        typer.Option(
+            "--max-mb",
+            min=0.1,
+            callback=finite,
+            help="For --static: megabytes of data; the page says what is left out.",
+        ),
     ] = DEFAULT_MB,
     open_it: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
 ) -> None:

@@ -136,7 +136,7 @@ def _touched(patch: bytes) -> frozenset[str] | None:
 def _files(patch: bytes) -> list[PatchedFile] | None:
     try:
         return list(PatchSet(patch.decode("latin-1")))
-    except UnidiffParseError:
+    except (UnidiffParseError, ValueError):  # a head with more digits than a number may have, say
         return None
 
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from gagar_env.errors import GagarError
 from gagar_env.evaluation.rows import EpisodeRow
+from gagar_env.store.exact import plain_json
 
 _MARK = "gagar_evaluation"
 
@@ -61,7 +62,7 @@ class RowsFile:
         Raises:
             GagarError: If the disk is full, say.
         """
-        self._write(row.model_dump_json().encode() + b"\n")
+        self._write(plain_json(row)[0] + b"\n")
 
     def _write(self, line: bytes) -> None:
         try:

@@ -16,6 +16,19 @@ MANIFEST: Final = "gagar-export.json"
 """In every exported folder: only a folder with it is ever replaced."""
 
 
+_OF_A_RUN: Final = (
+    *("run.json", "run.lock", "index.json", "groups.jsonl", "failures.jsonl", "metrics.jsonl"),
+    *("episodes", "tasks"),
+)
+
+
+def is_of_a_run(path: Path) -> bool:
+    """Whether a path is a file of a run folder, or in one of its own folders: nothing else may be written there."""
+    real = path.resolve()
+    runs = (place.parent for place in (real, real.parent) if place.name in _OF_A_RUN)
+    return any((run / name).is_file() for run in runs for name in ("run.json", "groups.jsonl"))
+
+
 @contextmanager
 def placed(out: Path, *, folder: bool, force: bool) -> Iterator[Path]:
     """Give a path to write to; put it in the place of `out` when the block ends without an error.
@@ -29,6 +42,8 @@ def placed(out: Path, *, folder: bool, force: bool) -> Iterator[Path]:
         GagarError: If something is there that may not be replaced, or it cannot be written.
     """
     target = out.expanduser().absolute()
+    if is_of_a_run(target):
+        raise GagarError(f"{out} is a part of a run: choose another --out")
     _check(target, folder=folder, force=force)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ def exported_episodes(run: RunFolder, *, only: Only = "all", pick: Pick = "all",
         note: Told of an episode that cannot be read; it is left out.
     """
     chosen = None if pick == "all" else _picked(run, only, pick)
-    tasks: dict[str, Task | None] = {}
+    tasks: dict[tuple[str, str], Task | None] = {}
     for number, record in enumerate(run.records()):
         result = record.result
         for position, episode_id in enumerate(result.episode_ids):
@@ -81,13 +81,12 @@ def exported_episodes(run: RunFolder, *, only: Only = "all", pick: Pick = "all",
                 said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
                 note(f"episode {episode_id!r} of group {result.group_id!r} is left out: {' '.join(said.split())[:300]}")
                 continue
-            if result.task_id not in tasks:
+            key = (result.task_id, record.task_digest)
+            if key not in tasks:
                 if len(tasks) >= _TASKS:
                     tasks.pop(next(iter(tasks)))
-                tasks[result.task_id] = _task(run, result.task_id, note)
-            yield Exported(
-                result=result, attempt=record.attempt, position=position, episode=episode, task=tasks[result.task_id]
-            )
+                tasks[key] = _task(run, *key, note)
+            yield Exported(result=result, attempt=record.attempt, position=position, episode=episode, task=tasks[key])
 
 
 def patch_text(patch: bytes) -> str | None:
@@ -120,9 +119,9 @@ def _picked(run: RunFolder, only: Only, pick: Pick) -> set[tuple[int, int]]:
     return {place for _, place in found.values()}
 
 
-def _task(run: RunFolder, task_id: str, note: Note) -> Task | None:
+def _task(run: RunFolder, task_id: str, digest: str, note: Note) -> Task | None:
     try:
-        return run.task(task_id)
+        return run.task(task_id, digest)
     except (OSError, ValueError, GagarError) as error:
         note(f"task {task_id!r} of the run cannot be read: {' '.join(str(error).split())[:300]}")
         return None

@@ -28,7 +28,7 @@ def episode_row(item: Exported) -> dict[str, Any]:
         "position": place,
         "episode_id": clean_text(episode.id),
         "policy": clean_text(episode.policy),
-        "sandbox": episode.sandbox,
+        "sandbox": clean_text(episode.sandbox),
         "image": clean_text(episode.image),
         "seed": _whole(episode.seed),
         "status": episode.status.value,
@@ -72,7 +72,10 @@ def episode_row(item: Exported) -> dict[str, Any]:
         "unmet": [] if report is None else [clean_text(name) for name in report.unmet],
         "flags": []
         if report is None
-        else [{"kind": f.kind, "path": clean_text(f.path), "detail": clean_text(f.detail)} for f in report.flags],
+        else [
+            {"kind": clean_text(f.kind), "path": clean_text(f.path), "detail": clean_text(f.detail)}
+            for f in report.flags
+        ],
         "reset_s": episode.timings.reset_s,
         "steps_s": episode.timings.steps_s,
         "capture_s": episode.timings.capture_s,

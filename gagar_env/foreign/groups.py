@@ -14,9 +14,12 @@ from gagar_env.errors import TaskError
 from gagar_env.foreign.read import find_trajectories, read_trajectory
 from gagar_env.foreign.results import TrustedResults
 from gagar_env.foreign.trajectory import Trajectory, TrajectoryError
+from gagar_env.sandbox.stoppable import Stoppable
 from gagar_env.tasks.registry import load_task, task_ids
 from gagar_env.tasks.task import Task
 from gagar_env.verify import Verifier
+
+_Made = Episode | tuple[Path, str]
 
 OnLeftOut = Callable[[Path, str], None]
 """Told a file that is left out, and one line that names it and says why."""
@@ -121,19 +124,36 @@ def _made(
     workers: int,
     told: OnLeftOut,
 ) -> Iterator[ForeignGroup]:
+    for task, paths in by_task:
+        size = group_size or len(paths)
+        for number, start in enumerate(range(0, len(paths), size), 1):
+            make = partial(_episode, task, f"{task.id}#{number}", verifier, trusted, len(paths) == 1)
+            members: list[Episode] = []
+            for made in _side_by_side(make, paths[start : start + size], workers):
+                if isinstance(made, Episode):
+                    members.append(made)
+                else:
+                    told(*made)
+            if members:
+                yield ForeignGroup(task=task, group_id=members[0].group_id, episodes=tuple(members))
+
+
+def _side_by_side(make: Callable[[Path], _Made], paths: Sequence[Path], workers: int) -> list[_Made]:
+    """What `make` gives for each. An interrupt stops test runs that are at work, and begins no other."""
+    blocks = [Stoppable() for _ in paths]
+
+    def work(block: Stoppable, path: Path) -> _Made:
+        with block:
+            return make(path)
+
     with ThreadPoolExecutor(workers, thread_name_prefix="gagar-foreign") as pool:
-        for task, paths in by_task:
-            size = group_size or len(paths)
-            for number, start in enumerate(range(0, len(paths), size), 1):
-                make = partial(_episode, task, f"{task.id}#{number}", verifier, trusted, len(paths) == 1)
-                members: list[Episode] = []
-                for made in pool.map(make, paths[start : start + size]):
-                    if isinstance(made, Episode):
-                        members.append(made)
-                    else:
-                        told(*made)
-                if members:
-                    yield ForeignGroup(task=task, group_id=members[0].group_id, episodes=tuple(members))
+        try:
+            return list(pool.map(work, blocks, paths))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for block in blocks:
+                block.stop()
+            raise
 
 
 def _episode(

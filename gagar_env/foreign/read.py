@@ -25,7 +25,7 @@ def find_trajectories(sources: Iterable[Path]) -> Iterator[Path]:
     Raises:
         TrajectoryError: If a source is not there.
     """
-    seen: set[Path] = set()
+    seen: set[Path] = set()  # resolved: a file counts once, however it is spelled
     for source in sources:
         if source.is_file():
             found = [source]
@@ -34,8 +34,8 @@ def find_trajectories(sources: Iterable[Path]) -> Iterator[Path]:
         else:
             raise TrajectoryError(f"{source}: there is no such file or folder")
         for path in found:
-            if path not in seen:
-                seen.add(path)
+            if (real := path.resolve()) not in seen:
+                seen.add(real)
                 yield path
 
 

@@ -82,8 +82,8 @@ def _parsed(text: str) -> object:
 def _of(data: object) -> dict[str, bool]:
     report = mapping(data)
     if isinstance(report.get("resolved_ids"), list):
-        lost = [*(report.get("unresolved_ids") or []), *(report.get("empty_patch_ids") or [])]
-        return {**{str(name): False for name in lost}, **{str(name): True for name in report["resolved_ids"]}}
+        lost = [*_names(report.get("unresolved_ids")), *_names(report.get("empty_patch_ids"))]
+        return {**dict.fromkeys(lost, False), **dict.fromkeys(_names(report["resolved_ids"]), True)}
     if report and not any(key in report for key in _KEYS):
         return {key: won for key, value in report.items() if (won := _won(value)) is not None}
     found = {}
@@ -93,6 +93,10 @@ def _of(data: object) -> dict[str, bool]:
         if name is not None and won is not None:
             found[name] = won
     return found
+
+
+def _names(value: object) -> list[str]:
+    return [str(name) for name in value] if isinstance(value, list) else []
 
 
 def _won(value: Any) -> bool | None:

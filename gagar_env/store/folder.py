@@ -207,12 +207,13 @@ class RunFolder:
         """Whether there is a file for it."""
         return self._episode_path(episode_id).exists()
 
-    def task(self, task_id: str) -> Task | None:
+    def task(self, task_id: str, digest: str = "") -> Task | None:
         """The task of that id, as it was when it was last worked on; None if it was not kept.
 
+        With a `digest` (`GroupRecord.task_digest`) it is the version that a group was run with, where that was kept.
         A file of tasks that is damaged, or that a newer version wrote, is left out with a warning.
         """
-        return self._tasks.get(task_id)
+        return self._tasks.get(task_id, digest)
 
     def add_failure(self, failure: FailureRecord) -> None:
         """Write down that a group could not be run.

@@ -30,7 +30,9 @@ class StoredTasks:
         self.path = path
         self._lock = threading.Lock()
         self._written: dict[int, tuple[Task, str]] = {}
-        self._files: dict[str, Path] = {}
+        self._written_ids: set[str] = set()
+        self._seen: set[str] = set()
+        self._files: dict[tuple[str, str], Path] = {}
 
     def add(self, task: Task) -> str:
         """Keep a task; its digest."""
@@ -51,27 +53,32 @@ class StoredTasks:
             if len(self._written) >= _REMEMBERED:
                 self._written.pop(next(iter(self._written)))
             self._written[id(task)] = (task, digest)
-            self._files[task.id] = target
+            self._written_ids.add(task.id)
+            self._files[task.id, digest] = self._files[task.id, ""] = target
         return digest
 
-    def get(self, task_id: str) -> Task | None:
-        """The task of that id as it was last kept; None if it was not, or cannot be read, which is logged."""
+    def get(self, task_id: str, digest: str = "") -> Task | None:
+        """The task of that id as it was last kept; None if it was not, or cannot be read, which is logged.
+
+        Args:
+            task_id: Its id.
+            digest: Of the version that is wanted; where it was not kept, it is the last one.
+        """
         with self._lock:
-            known = self._files.get(task_id)
-        if known is None:
-            found = self._scan()
-            with self._lock:
-                self._files = {**found, **self._files}
-                known = self._files.get(task_id)
+            if (task_id, digest) not in self._files:
+                self._look()
+            known = self._files.get((task_id, digest)) or self._files.get((task_id, ""))
         return None if known is None else _readable(known)
 
-    def _scan(self) -> dict[str, Path]:
-        """Id of each task -> its newest file."""
-        found: dict[str, Path] = {}
-        for path in sorted(self.path.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+    def _look(self) -> None:
+        """Note what each file that is new here has; the newest of a task also stands without a digest."""
+        new = [path for path in self.path.glob("*.json") if path.name not in self._seen]
+        for path in sorted(new, key=lambda path: (path.stat().st_mtime_ns, path.name)):
+            self._seen.add(path.name)
             if (task := _readable(path)) is not None:
-                found[task.id] = path
-        return found
+                self._files[task.id, str(read_json(path).get("digest"))] = path
+                if task.id not in self._written_ids:
+                    self._files[task.id, ""] = path
 
 
 def _readable(path: Path) -> Task | None:

@@ -8,7 +8,8 @@ from gagar_env.episode import Episode, TestReport
 from gagar_env.grading import Verdict, ranked_record
 from gagar_env.group_result import GroupResult
 from gagar_env.store import GroupRecord
-from gagar_env.view.patches import line_counts, patch_view
+from gagar_env.tasks.patchtext import line_counts
+from gagar_env.view.patches import patch_view
 from gagar_env.view.plain import cut, short
 from gagar_env.view.rows import agreement_of
 from gagar_env.view.runs import Run
@@ -26,7 +27,7 @@ def group_view(run: Run, number: int, line: GroupRecord) -> dict[str, Any]:
         "number": number,
         "group": result.group_id,
         "task": result.task_id,
-        "statement": cut(run.statement(result.task_id), MAX_STATEMENT),
+        "statement": cut(run.statement(result.task_id, line.task_digest), MAX_STATEMENT),
         "kept": result.kept,
         "reason": result.reason.value,
         "attempt": line.attempt,
@@ -172,9 +173,8 @@ def _vote_view(vote: dict[str, Any]) -> dict[str, Any]:
     labels = vote.get("labels")
     names = labels if isinstance(labels, dict) else {}
     tiers = vote.get("tiers")
-    plain = (
-        [[names.get(n, n) for n in tier] for tier in tiers if isinstance(tier, list)] if isinstance(tiers, list) else []
-    )
+    listed = [tier for tier in tiers if isinstance(tier, list)] if isinstance(tiers, list) else []
+    plain = [[_named(names, each) for each in tier] for tier in listed]
     return {
         "tiers": short(plain),
         "order": short(list(names.values())),
@@ -183,3 +183,7 @@ def _vote_view(vote: dict[str, Any]) -> dict[str, Any]:
         "looked_at": short(vote.get("looked_at", []), longest=400, most=60),
         "raw": cut(str(vote.get("raw", "")), MAX_OUTPUT),
     }
+
+
+def _named(names: dict[str, Any], candidate: Any) -> Any:
+    return names.get(candidate, candidate) if isinstance(candidate, str) else candidate

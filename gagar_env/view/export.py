@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gagar_env.errors import GagarError
+from gagar_env.exports.placing import is_of_a_run
 from gagar_env.view.pages import single_page
 from gagar_env.view.plain import to_json
 from gagar_env.view.site import Site
@@ -60,8 +61,10 @@ def export_page(site: Site, out: Path, *, most_mb: float = 20.0) -> dict[str, in
         What is left out: `groups`, `trajectories`, `long texts` -> how many; empty when all is in.
 
     Raises:
-        GagarError: If the file cannot be written.
+        GagarError: If the file cannot be written, or is a part of a run.
     """
+    if is_of_a_run(out):
+        raise GagarError(f"--static {out} is a part of a run: name another file")
     site.read_episodes()
     writer = _Writer(int(most_mb * 1_000_000))
     counts = [len(run.rows()) for run in site.runs]

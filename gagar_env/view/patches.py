@@ -17,7 +17,7 @@ MAX_LINES = 20_000
 _COLOUR_S = 1.0
 """Seconds for the colours of one patch; what comes later stays plain."""
 
-_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$")
+_HUNK = re.compile(r"^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)$")
 _KINDS = {
     "new file mode": "added",
     "deleted file mode": "deleted",
@@ -35,16 +35,6 @@ class _File:
     hunks: list[dict[str, Any]] = field(default_factory=list)
     added: int = 0
     removed: int = 0
-
-
-def line_counts(patch: bytes) -> tuple[int, int, int]:
-    """How many files a patch touches, and how many lines it adds and removes."""
-    files = added = removed = 0
-    for line in patch.split(b"\n"):
-        files += line.startswith(b"diff --git ")
-        added += line.startswith(b"+") and not line.startswith(b"+++ ")
-        removed += line.startswith(b"-") and not line.startswith(b"--- ")
-    return files, added, removed
 
 
 def patch_view(patch: bytes) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gagar_env.episode import Episode
-from gagar_env.grading import ranked_record
 from gagar_env.group_result import GroupResult
-from gagar_env.view.patches import line_counts
+from gagar_env.tasks.patchtext import line_counts
+from gagar_env.totals import recorded_number
 
 
 def group_row(result: GroupResult) -> dict[str, Any]:
@@ -39,9 +39,7 @@ def group_row(result: GroupResult) -> dict[str, Any]:
 
 def agreement_of(record: Any) -> float | None:
     """How far the votes of a grader agree, -1 to 1, where its record says so."""
-    found = ranked_record(record).get("result")
-    value = found.get("agreement") if isinstance(found, dict) else None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return recorded_number(record, "agreement")
 
 
 def episodes_row(episodes: Sequence[Episode | None]) -> dict[str, Any]:

@@ -99,10 +99,10 @@ class Run:
         except (OSError, ValueError, GagarError):
             return []
 
-    def statement(self, task_id: str) -> str:
-        """Problem statement of a task; empty where the run does not hold it."""
+    def statement(self, task_id: str, digest: str = "") -> str:
+        """Problem statement of a task, as a group had it; empty where the run does not hold it."""
         try:
-            task = self.folder.task(task_id)
+            task = self.folder.task(task_id, digest)
         except (OSError, ValueError, GagarError):
             return ""
         return "" if task is None else task.problem_statement

@@ -16,6 +16,7 @@ from pydantic_ai.models.function import FunctionModel
 from gagar_env.agents.graders.agentic import AgenticGrader, replay
 from gagar_env.agents.graders.agentic.commands import CommandRunner, NoCommandsError
 from gagar_env.agents.graders.agentic.desk import Desk
+from gagar_env.agents.graders.agentic.looks import line_counts
 from gagar_env.grading import FailureKind, Usage, VerdictOutcome
 from gagar_env.group import grade_group
 from gagar_env.llm.budget import Budget, Meter
@@ -323,3 +324,9 @@ def test_an_interrupt_ends_grading_and_passes(chat_server, tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+def test_lines_that_look_like_heads_of_a_patch_are_counted():
+    """A removed line of SQL's comments, an added one that begins with `++ `."""
+    patch = b"diff --git a/q.sql b/q.sql\n--- a/q.sql\n+++ b/q.sql\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n kept\n"
+    assert line_counts(patch) == (1, 1)

@@ -52,3 +52,16 @@ def test_a_group_of_one_is_not_graded_and_leads_here(gagar):
 )
 def test_wrong_input_is_one_line(gagar, one_line, arguments, message, code):
     assert message in one_line(gagar("eval", "--tasks", TASK, *arguments, expect=code))
+
+
+@pytest.mark.slow
+def test_names_that_are_no_text_can_be_written(gagar, tmp_path):
+    (tmp_path / "odd.py").write_text(
+        "from gagar_env.agents.policies import ReferencePolicy\n\n\n"
+        "class Odd(ReferencePolicy):\n    name = 'odd\\udcff'\n"
+    )
+    arguments = ("eval", "--tasks", TASK, "--samples", 1, "--policy", "odd:Odd", "--out", "run")
+    for _ in range(2):
+        gagar(*arguments, PYTHONIOENCODING="utf-8:strict")
+    report = json.loads((tmp_path / "run" / "report.json").read_bytes())
+    assert (report["policy"], report["overall"]["episodes"]) == (["odd\ufffd"], 1)

@@ -1,6 +1,8 @@
 """`gagar runs list|show|verify` and what `gagar run --resume` refuses, as a user sees it."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,3 +149,35 @@ def test_a_run_logs_its_numbers_and_goes_on_logging(gagar, tmp_path):
     gagar("run", "--resume", "logged", "--log", "none")
     assert [line["step"] for line in folder.metrics()] == [0, 1, 2, 2]
     assert [line["total/episodes"] for line in folder.metrics()] == [2, 4, 6, 6]
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("utf-8", "\ufffd"), ("ascii", "\ufffd")])
+def test_json_is_valid_whatever_the_names_are(run, monkeypatch, encoding, shown):
+    episodes = [
+        Episode(id=f"odd{place}", group_id="g\udcff", task_id="t", status=EpisodeStatus.SUBMITTED) for place in range(2)
+    ]
+    run.add(grade_group(episodes, None), episodes, attempt=2)
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding=encoding, errors="strict"))
+    runfolders.show(run.path, as_json=True)
+    sys.stdout.flush()
+    assert json.loads(written.getvalue().decode(encoding))["groups"][-1]["group"] == f"g{shown}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict"])
+def test_names_that_an_encoding_lacks_end_no_command(gagar, run, encoding):
+    run.path.rename(run.path.with_name("odd\udcff ü"))
+    assert run.id in gagar("runs", "list", "runs", PYTHONIOENCODING=encoding).stdout
+    assert json.loads(gagar("runs", "list", "runs", "--json", PYTHONIOENCODING=encoding).stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seed", "x"), ("group_size", 2.5), ("tasks", "t"), ("sandbox", None), ("groups", 0), ("seed", True)],
+)
+def test_settings_that_were_damaged_are_one_line(gagar, one_line, tmp_path, name, value):
+    RunFolder.create(tmp_path / "run", {**SETTINGS, name: value})
+    flag = f"--{name.replace('_', '-')}"
+    assert f"run.json is damaged: {flag} cannot be " in one_line(gagar("run", "--resume", "run", expect=1))

@@ -71,7 +71,7 @@ LAYERS = [  # low to high: a module imports its own layer and those before it
     {"wrappers"},
     {"sampling"},
     {"agents"},
-    {"evaluation", "exports", "foreign", "in_order", "regrading", "run_tasks", "view"},
+    {"evaluation", "exports", "foreign", "in_order", "regrading", "view"},
     {"loggers"},
     {"prometheus"},
     {"integrations"},

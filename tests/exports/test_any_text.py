@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gagar_env.episode import Episode, EpisodeStatus, Outcome, TestReport, Turn
+from gagar_env.episode import Episode, EpisodeStatus, Flag, Outcome, TestReport, Turn
 from gagar_env.exports.chat import chat_record
 from gagar_env.exports.records import Exported
 from gagar_env.exports.rows import episode_row
@@ -28,6 +28,7 @@ def exported(draw):
         outcome=draw(st.sampled_from([Outcome.PASSED, Outcome.FAILED])),
         reason=draw(anything),
         score=draw(st.none() | st.floats()),
+        flags=draw(st.lists(st.builds(Flag, kind=anything, path=anything, detail=anything), max_size=1)),
     )
     episode = Episode(
         id=draw(anything),
@@ -39,6 +40,7 @@ def exported(draw):
         report=report,
         first_observation=draw(anything),
         seed=draw(st.none() | whole),
+        **{name: draw(anything) for name in ("policy", "sandbox", "image")},
     )
     return Exported(result=grade_group([episode], None), attempt=None, position=0, episode=episode, task=None)
 
@@ -78,3 +80,16 @@ def test_disk_1_a_row_fits_its_columns(item):
         key: value for key, value in row.items() if key != "score"
     }
     assert (back["patch_bytes"] or back["patch"].encode()) == item.episode.patch
+
+
+def test_names_with_lone_surrogates_fit_their_columns():
+    arrow = pytest.importorskip("pyarrow")
+    odd = "odd\udcff"
+    flag = Flag(kind=odd, path=odd, detail=odd)
+    report = TestReport(outcome=Outcome.FAILED, reason=odd, flags=(flag,))
+    names = dict.fromkeys(("id", "group_id", "task_id", "policy", "sandbox", "image", "error"), odd)
+    episode = Episode(status=EpisodeStatus.SUBMITTED, report=report, **names)
+    item = Exported(result=grade_group([episode], None), attempt=None, position=0, episode=episode, task=None)
+    (back,) = arrow.RecordBatch.from_pylist([episode_row(item)], schema=schema()).to_pylist()
+    assert back["sandbox"].startswith("odd\ufffd")
+    assert back["flags"][0]["kind"] == back["sandbox"]

@@ -86,3 +86,12 @@ def test_what_there_is_not_is_named(run, tmp_path):
         export_run(run, tmp_path / "x", format="csv")
     with pytest.raises(GagarError):
         export_run(tmp_path / "no-run", tmp_path / "x", format="openai")
+
+
+@pytest.mark.parametrize("part", ["groups.jsonl", "run.json", "episodes/more.jsonl", "tasks"])
+def test_a_part_of_a_run_is_not_written_over(run, part):
+    before = sorted((path, path.read_bytes()) for path in run.path.rglob("*") if path.is_file())
+    with pytest.raises(GagarError, match="is a part of a run: choose another --out"):
+        export_run(run, run.path / part, format="openai", force=True)
+    assert sorted((path, path.read_bytes()) for path in run.path.rglob("*") if path.is_file()) == before
+    export_run(run, run.path / "chat.jsonl", format="openai")

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from gagar_env.agents.graders import RuleGrader
 from gagar_env.errors import GagarError
 from gagar_env.foreign import TrajectoryError, TrustedResults, foreign_groups
 from gagar_env.regrading import grade_foreign
+from gagar_env.sandbox.stoppable import stoppable
 from gagar_env.verify import Verifier
 
 SAMPLES = Path(__file__).parent / "samples/mini"
@@ -137,3 +140,36 @@ def test_a_file_without_results_is_one_line(tmp_path, text):
     path.write_text(text)
     with pytest.raises(GagarError, match="holds no results"):
         TrustedResults.read(path)
+
+
+def test_an_interrupt_stops_the_test_runs_that_are_at_work(folder, found):
+    once, closed = threading.Lock(), threading.Event()
+
+    class Sandbox:
+        def close(self):
+            closed.set()
+
+    class Verifies:
+        def verify(self, task, patch):
+            stoppable(Sandbox())
+            if once.acquire(blocking=False):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            assert closed.wait(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        found([folder], verifier=Verifies(), jobs=2)
+    assert closed.is_set()
+
+
+def test_a_file_counts_once_however_it_is_spelled(folder, found, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    sources = [folder, Path("runs"), Path("runs/../runs"), Path("runs/text/tiny-add/tiny-add.traj.json")]
+    (group,), _ = found(sources, trusted=ALL)
+    assert len(group.episodes) == 5
+
+
+def test_a_report_whose_lists_are_none(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"resolved_ids": ["a"], "unresolved_ids": 5, "empty_patch_ids": "b"}))
+    results = TrustedResults.read(path)
+    assert [results.passed(Path("x"), [name], alone=True) for name in "ab5"] == [True, None, None]

@@ -145,3 +145,11 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'gagar-env\[prometheus\]'"):
         PrometheusEndpoint(0)
+
+
+def test_a_name_that_is_no_text_does_not_end_the_endpoint(endpoint):
+    endpoint.log(1, {"bad\udcff": 1.0, "good": 2.0})
+    endpoint.watch(lambda: {"level\ud800": 3.0})
+    values, _ = scrape(endpoint)
+    assert values["gagar_logged", "good"] == 2.0
+    assert sorted(value for (name, *_), value in values.items() if name == "gagar_level") == [3.0]

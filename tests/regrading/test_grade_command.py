@@ -1,14 +1,17 @@
 """`gagar grade`: the table, the new run, one line for what is wrong."""
 
+import errno
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from gagar_env.cli.app import app
 from gagar_env.errors import GagarError
+from gagar_env.group import grade_group
 from gagar_env.regrading import compare
-from gagar_env.store import RunFolder
+from gagar_env.store import RunFolder, summarize
 
 
 @pytest.fixture
@@ -98,3 +101,79 @@ def test_what_does_not_fit_is_said_in_one_line(run, gagar, tmp_path, arguments, 
         gagar("grade", *(places.get(argument, argument) for argument in arguments))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+GRADERS = """
+from gagar_env.agents.graders import RuleGrader
+
+
+class Odd(RuleGrader):
+    def grade(self, workspace):
+        return super().grade(workspace).model_copy(update={"record": {"result": "the first is best"}})
+
+
+class Stops(RuleGrader):
+    def grade(self, workspace):
+        if len(workspace.passing) == 2:
+            raise KeyboardInterrupt
+        return super().grade(workspace)
+"""
+
+
+@pytest.fixture
+def graders(tmp_path, monkeypatch):
+    (tmp_path / "graders_of_mine.py").write_text(GRADERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "graders_of_mine"
+    sys.modules.pop("graders_of_mine", None)
+
+
+def test_what_a_grader_records_is_its_own_affair(run, gagar, graders):
+    first, *_ = json.loads(gagar("grade", run.path, "--grader", f"{graders}:Odd", "--json").stdout)
+    assert (first["grading"]["tiers"], first["grading"]["length_tau"]) == (2, None)
+
+
+def test_where_nothing_is_graded_no_run_is_begun(run, gagar, tmp_path):
+    for path in (run.path / "episodes").iterdir():
+        path.rename(tmp_path / path.name)
+    with pytest.raises(GagarError, match="an episode cannot be read"):
+        gagar("grade", run.path, "--out", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(GagarError, match="file is a file: name a folder"):
+        gagar("grade", run.path, "--out", tmp_path / "file")
+
+
+def test_what_an_interrupt_leaves_is_a_run_that_lacks_groups(run, gagar, graders, tmp_path):
+    done = gagar("grade", run.path, "--grader", f"{graders}:Stops", "--out", tmp_path / "new", code=130)
+    assert "stopped: 2 groups of it stay there; begin again with another --out" in " ".join(done.stderr.split())
+    new = RunFolder.open(tmp_path / "new")
+    assert summarize(new).state == "stopped"
+    gagar("grade", run.path, "--out", tmp_path / "whole")
+    assert summarize(RunFolder.open(tmp_path / "whole")).state == "complete"
+
+
+def test_a_full_disk_is_one_line_that_fits_this_command(run, gagar, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("gagar_env.store.folder.append_line", full)
+    with pytest.raises(GagarError, match="No space left on device; nothing was written") as caught:
+        gagar("grade", run.path, "--out", tmp_path / "new")
+    assert "--resume" not in str(caught.value)
+
+
+def test_tokens_that_nobody_counted_are_no_fault_of_the_task(tmp_path, task, group_of, gagar):
+    episodes = [e.model_copy(update={"turns": ()}) for e in group_of("g", (True, True, False), task.id)]
+    folder = RunFolder.create(tmp_path / "silent")
+    folder.add(grade_group(episodes, None), episodes, task=task)
+    with pytest.raises(GagarError, match=r"^group g: preserve='token' needs `tokens`") as caught:
+        gagar("grade", folder.path, "--preserve", "token")
+    assert "--task-file" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "1e12"])
+@pytest.mark.parametrize("command", [["grade", "RUN"], ["run"], ["eval"], ["grader", "eval"]])
+def test_seconds_that_cannot_be_waited_for_are_refused(gagar, command, value):
+    done = gagar(*command, "--deadline-s", value, code=2)
+    assert "--deadline-s" in done.stderr

@@ -1,11 +1,13 @@
 """Stored groups graded again: the same grader gives the same, to the bit; another one moves credit only."""
 
+import shutil
 import threading
 
 import pytest
 
 from gagar_env.agents.graders import RuleGrader
 from gagar_env.errors import GagarError
+from gagar_env.exports import exported_episodes
 from gagar_env.grading import Verdict, VerdictOutcome
 from gagar_env.group import grade_group
 from gagar_env.regrading import compare, regrade
@@ -145,3 +147,50 @@ def test_compare_wants_the_same_episodes(run):
     one, _, three = run.groups()
     with pytest.raises(ValueError, match="do not have the same episodes"):
         compare(one, three)
+
+
+def test_who_breaks_out_ends_what_is_graded(run):
+    began, cancelled = threading.Event(), threading.Event()
+
+    class Slow:
+        name = "slow"
+
+        def grade(self, workspace):
+            if len(workspace.passing) == 2:  # the third group
+                began.set()
+                assert cancelled.wait(60)
+            return RuleGrader().grade(workspace)
+
+        def cancel(self, workspace):
+            cancelled.set()
+
+    batches = regrade(run, Slow(), at_once=3)
+    next(batches)
+    assert began.wait(60)
+    batches.close()
+    assert cancelled.is_set()
+
+
+def test_what_is_no_grader_is_refused_at_once(run):
+    with pytest.raises(TypeError, match="grader must"):
+        regrade(run, object())
+
+
+def test_each_group_has_the_task_that_it_was_run_with(tmp_path, task, group_of):
+    folder = RunFolder.create(tmp_path / "two")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "calc.py").write_text("def add(a, b):\n    return a - b\n\n\nMORE = 1\n")
+    changed = task.model_copy(update={"repo": RepoSource(kind="tree", path=other)})
+    for name, then in (("a", task), ("b", changed), ("c", task)):
+        episodes = group_of(name, (True, False), task.id)
+        folder.add(grade_group(episodes, None), episodes, task=then)
+    shutil.copytree(folder.path, tmp_path / "copy", copy_function=shutil.copyfile)  # files of another time
+    for place in (folder.path, tmp_path / "copy"):
+        assert [b.task.repo.path for b in regrade(place, None)] == [task.repo.path, other, task.repo.path]
+        notes = []
+        found = exported_episodes(RunFolder.open(place), note=notes.append)
+        assert [each.task.repo.path for each in found] == [
+            p for p in (task.repo.path, other, task.repo.path) for _ in "ab"
+        ]
+        assert notes == []

@@ -8,7 +8,9 @@ import re
 
 import pytest
 from shown_runs import add_plain
+from typer.testing import CliRunner
 
+from gagar_env.cli.app import app
 from gagar_env.episode import Turn
 from gagar_env.errors import GagarError
 from gagar_env.store import RunFolder
@@ -65,3 +67,16 @@ def test_what_does_not_fit_is_counted(tmp_path):
 def test_a_file_that_cannot_be_written(shown_run, tmp_path):
     with pytest.raises(GagarError, match="cannot be written"):
         export_page(Site(open_runs(shown_run)), tmp_path / "no" / "out.html")
+
+
+def test_a_part_of_a_run_is_not_written_over(shown_run):
+    before = (shown_run / "groups.jsonl").read_bytes()
+    for part in ("groups.jsonl", "episodes/new.html"):
+        with pytest.raises(GagarError, match="is a part of a run: name another file"):
+            export_page(Site(open_runs(shown_run)), shown_run / part)
+    assert (shown_run / "groups.jsonl").read_bytes() == before
+
+
+def test_a_limit_that_is_none_is_refused(shown_run, tmp_path):
+    done = CliRunner().invoke(app, ["view", str(shown_run), "--static", str(tmp_path / "x.html"), "--max-mb", "inf"])
+    assert (done.exit_code, "--max-mb" in done.output) == (2, True)

@@ -1,11 +1,16 @@
 """Patches as a page shows them, against those that git makes."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shown_runs import episode
 
 from gagar_env.changes import FileState
+from gagar_env.cli.tables import patch_lines
+from gagar_env.evaluation.rows import row_of
 from gagar_env.patch import make_patch
-from gagar_env.view.patches import MAX_BYTES, MAX_LINE, MAX_LINES, line_counts, patch_view
+from gagar_env.tasks.patchtext import line_counts
+from gagar_env.view.patches import MAX_BYTES, MAX_LINE, MAX_LINES, patch_view
 
 LINES = st.lists(
     st.sampled_from(
@@ -94,3 +99,22 @@ def test_what_is_no_patch():
     assert patch_view(b"@@ -1 +1 @@\nnonsense")["files"][0]["hunks"][0]["lines"] == []
     assert line_counts(b"") == (0, 0, 0)
     assert line_counts(b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n+c\n") == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("gone", "come"), [("-- a comment of SQL", "x"), ("x", "++ y"), ("diff --git a/f b/f", "-- x"), ("", "")]
+)
+def test_lines_of_a_hunk_count_whatever_they_look_like(tmp_path, gone, come):
+    (tmp_path / "f.sql").write_text(f"top\n{gone}\nend\n")
+    patch = make_patch(tmp_path, {"f.sql": FileState(f"top\n{come}!\nend\n".encode())})
+    (file,) = patch_view(patch)["files"]
+    assert line_counts(patch) == (1, file["added"], file["removed"]) == (1, 1, 1)
+    assert line_counts(patch + patch) == (2, 2, 2)
+
+
+def test_a_head_with_more_digits_than_a_number_may_have_is_none():
+    hostile = b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -%s +1 @@\n-a\n+b\n" % (b"9" * 5000)
+    assert [file["hunks"] for file in patch_view(hostile)["files"]] == [[]]
+    assert line_counts(hostile) == (1, 1, 1)
+    assert patch_lines(hostile) == 0
+    assert row_of(episode("e", patch=hostile), digest="").lines is None

@@ -5,8 +5,10 @@ import os
 import pytest
 from shown_runs import add_many, add_plain, episode
 
+from gagar_env.agents.graders import CallableGrader
 from gagar_env.episode import Turn
 from gagar_env.errors import GagarError
+from gagar_env.grading import Verdict
 from gagar_env.group import grade_group
 from gagar_env.store import RunFolder
 from gagar_env.view import Site, open_runs
@@ -158,3 +160,18 @@ def test_long_runs_are_drawn_in_bins(tmp_path):
     assert found["per_point"] == 3
     assert len(curve["points"]) == 134
     assert {value for _, value in curve["points"]} == {0.5}
+
+
+def test_a_record_of_a_grader_may_hold_anything(tmp_path, bench):
+    def grade(workspace):
+        tiers = tuple((label,) for label in workspace.passing)
+        votes = [{"labels": {"A": "B"}, "tiers": [[{"label": "A"}, "A", ["A"]]]}, {"labels": 3, "tiers": {}}]
+        record = {"result": "the first is best", "votes": votes}
+        return Verdict(grader="odd", outcome="ranked", tiers=tiers, record=record)
+
+    run = RunFolder.create(tmp_path / "run")
+    members = [episode(f"m{n}", body=b"a + b + %d" % n) for n in range(2)] + [episode("m2", passed=False)]
+    run.add(grade_group(members, CallableGrader(grade), task=bench.task), members, attempt=0)
+    verdict = Site(open_runs(run.path)).get("run/0/group/0")["verdict"]
+    assert (verdict["grader"], verdict["agreement"]) == ("odd", None)
+    assert verdict["votes"][0]["tiers"] == [[{"label": "A"}, "B", ["A"]]]

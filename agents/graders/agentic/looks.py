@@ -17,6 +17,7 @@ from gagar_env.episode import TestStatus, Turn
 from gagar_env.errors import PatchError
 from gagar_env.patch import base_state
 from gagar_env.sandbox._files import DIRECTORY, plain_names, read_plain
+from gagar_env.tasks import patchtext
 from gagar_env.workspace import Candidate
 
 _MAX_FILE = 1_000_000
@@ -79,9 +80,7 @@ def file_diffs(patch: bytes) -> list[str]:
 
 def line_counts(patch: bytes) -> tuple[int, int]:
     """Lines added and removed by a patch."""
-    marked = b"\n" + patch
-    added, removed = (marked.count(b"\n" + mark) - marked.count(b"\n" + mark * 3 + b" ") for mark in (b"+", b"-"))
-    return added, removed
+    return patchtext.line_counts(patch)[1:]
 
 
 def compare(base: Path, one: Candidate, two: Candidate) -> str:
