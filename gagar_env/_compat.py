@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
+import threading
 from contextlib import suppress
 from enum import Enum
 
@@ -22,6 +24,16 @@ else:  # pragma: no cover
 
 
 _TRIES = 20
+_parsing = threading.Lock()
+
+
+def _new_lock() -> None:
+    """After a fork: the thread that held the lock may be the parent's."""
+    global _parsing
+    _parsing = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_lock)
 
 
 def parse_python(source: str | bytes) -> ast.Module:
@@ -30,8 +42,8 @@ def parse_python(source: str | bytes) -> ast.Module:
     Raises:
         SyntaxError: As `ast.parse`, and what else that raises.
     """
-    for _ in range(_TRIES):
-        with suppress(SystemError):
+    for _ in range(_TRIES):  # threads of others do not ask for the lock
+        with suppress(SystemError), _parsing:
             return ast.parse(source)
     return ast.parse(source)
 

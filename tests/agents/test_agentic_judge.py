@@ -254,6 +254,7 @@ def test_judge_6_a_winning_injection_moves_only_what_passed(judge, bench, attack
     assert result.sum_after == pytest.approx(result.sum_before)
 
 
+@pytest.mark.slow
 def test_judge_7_huge_members_are_cut_alike(judge, bench, chat_server):
     big = [
         bench.episode(

@@ -140,6 +140,7 @@ def test_reasons_are_one_line_for_labels_that_are_ranked(graded):
     assert not any("\n" in reason for reason in graded.verdict.reasons.values())
 
 
+@pytest.mark.slow
 def test_several_groups_at_one_time(bench, grader):
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(lambda n: grade_group(bench.group(), grader, task=bench.task, seed=n), range(6)))

@@ -43,6 +43,7 @@ def rank_builtin(task):
     return clean, sloppy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILTIN)
 def test_clean_solutions_of_built_in_tasks_outrank_every_sloppy_one(name):
     clean, sloppy = rank_builtin(load_task(name))

@@ -255,6 +255,7 @@ def test_hack_5_tests_that_compare_types_catch_it(arena, strongest):
     earns_nothing(strongest, arena.task(official=official, **more), {"calc.py": EQUAL})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "files",
     [

@@ -73,6 +73,7 @@ def past(tiny_task, tmp_path_factory):
     return tiny_task.model_copy(update={"id": "tiny-past", "repo": source}), base, found
 
 
+@pytest.mark.slow
 def test_leak_1_the_future_is_not_in_the_repository(past, best_kind, play):
     task, base, later = past
     probes = (

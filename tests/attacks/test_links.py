@@ -58,6 +58,7 @@ def is_replaced(verifier, task, honest, files):
     return report
 
 
+@pytest.mark.slow
 def test_hack_11_the_official_tests_are_not_written_through_links(each, task, honest, tmp_path):
     folder, file = tmp_path / "folder", tmp_path / "file.py"
     folder.mkdir(mode=0o777)

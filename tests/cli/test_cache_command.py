@@ -25,6 +25,7 @@ def cached(gagar, monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 def test_list(gagar, cached):
     shown = gagar("cache", "list").stdout
     assert "bases" in shown

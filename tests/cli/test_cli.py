@@ -34,6 +34,7 @@ def test_demo_json_has_the_documented_shape(demos):
     assert all(set(episode) == episode_keys for episode in demo["episodes"])
 
 
+@pytest.mark.slow
 def test_demo_keeps_the_sum_and_the_failures(demos):
     demo = demos[0]
     passing = [e for e in demo["episodes"] if e["passed"]]

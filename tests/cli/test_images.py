@@ -58,6 +58,7 @@ def test_one_that_fails_does_not_stop_the_others(gagar, task_file, small_image):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_tasks_without_an_image(gagar, one_line, task_file):
     said = one_line(gagar("images", "pull", "ledger-rounding", expect=1))
     assert said == "gagar: ledger-rounding has no image: it runs on this machine's own system"

@@ -22,6 +22,7 @@ def test_rows_that_say_what_they_run_in_need_nothing(gagar, rows, tmp_path) -> N
     assert not (tmp_path / "environments.json").exists()
 
 
+@pytest.mark.slow
 def test_entries_stay_and_reasons_are_shown(gagar, rows, tmp_path) -> None:
     known = {"pallets__flask-1": {"python": "3.11", "requirements": ["pytest==7.4.4"]}}
     (tmp_path / "environments.json").write_text(json.dumps(known))

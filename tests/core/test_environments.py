@@ -67,6 +67,7 @@ def test_pins_are_installed_once(index) -> None:
     assert said == []
 
 
+@pytest.mark.slow
 def test_expose_names_all_that_it_needs(index) -> None:
     built = prepare_environment(Environment(requirements=("tinything==1.0",)))
     used = run(built.python, "import sys, tinything, json; print(sys.prefix, tinything.__file__, json.__file__)")
@@ -74,6 +75,7 @@ def test_expose_names_all_that_it_needs(index) -> None:
         assert path.startswith("/usr/") or any(path.startswith(folder) for folder in built.expose)
 
 
+@pytest.mark.slow
 def test_variables_and_settings_of_the_user_do_not_redirect_it(index, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("PIP_TARGET", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("PIP_REQUIRE_VIRTUALENV", "1")
@@ -90,6 +92,7 @@ def test_variables_and_settings_of_the_user_do_not_redirect_it(index, monkeypatc
         assert folder.stat().st_mode & 0o005 == 0o005
 
 
+@pytest.mark.slow
 def test_version_and_interpreter_share_one_environment(index) -> None:
     by_version = prepare_environment(Environment(python=HERE, requirements=("tinything==1.0",)))
     by_default = prepare_environment(Environment(requirements=("tinything==1.0",)))

@@ -198,6 +198,7 @@ def harbor(arena, tmp_path_factory):
     return arena.task(**lists(mode="reward_file", script=HARBOR, folder=folder, place="/tests", patch=b""))
 
 
+@pytest.mark.slow
 def test_official_tests_outside_of_the_work_tree(arena, harbor, verifier):
     report = verifier.verify(harbor, arena.fix)
     assert (report.outcome, report.reason, report.score) == (Outcome.PASSED, "", 1.0)

@@ -51,6 +51,7 @@ def verifier(arena):
     return arena.verifier()
 
 
+@pytest.mark.slow
 def test_the_script_decides(arena, task, verifier):
     report = verifier.verify(task, arena.fix)
     assert (report.outcome, report.reason, report.evidence, report.exit_code) == ("passed", "", "text", 0)

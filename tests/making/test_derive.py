@@ -149,6 +149,7 @@ def test_runs_of_a_shared_side_are_done_once(candidate_of, best_kind: str) -> No
     assert derive(candidate, sandbox=best_kind, runs=2, known=wrong).task is None
 
 
+@pytest.mark.slow
 def test_a_statement_can_be_written_from_what_was_found(candidate_of, best_kind: str) -> None:
     def write(findings) -> str:
         assert findings.pass_to_pass == ("test_calc.py::test_double",)

@@ -120,6 +120,7 @@ def test_a_stranger_s_code_needs_a_sandbox_that_isolates(shelf) -> None:
         next(iter(propose("calc", "1.0", "1.1", sandbox="process")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

@@ -78,7 +78,7 @@ def test_known_solution(name: str, solution: str) -> None:
         assert report.flags == ()
 
 
-EVERY_DAY = ("feed-missing-filter", "ledger-rounding")
+EVERY_DAY = ("ledger-rounding",)
 
 
 @pytest.mark.bwrap

@@ -316,6 +316,7 @@ def test_math_3_dropped_groups_are_replaced_and_counted(make):
     assert env.metrics.as_dict()["dropped/all_failed"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "reason"), [([], "all_failed"), ([FIX], "all_passed")])
 @pytest.mark.parametrize("end", ["short", "skip", "error"])
 def test_math_3_a_hopeless_task_ends(make, script, reason, end, caplog):
@@ -444,6 +445,7 @@ def test_an_interrupt_of_a_policy_passes_through(make):
         list(env.collect(Plan([[interrupt], ["sleep 100"]]), 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_collect_works_in_lockstep(registered, best_kind, mode):
     def lose_it():
