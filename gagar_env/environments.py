@@ -86,10 +86,12 @@ def _others(found: Interpreter, own: Sequence[str]) -> tuple[str, ...]:
     """Folders of packages of the interpreter's installation and of the system, but for `own`."""
     kept = {os.path.realpath(path) for path in own}
     places = dict.fromkeys((*found.folders, "/usr", "/usr/local"))
-    there = (str(path) for place in places for path in Path(place).glob("lib*/python3*/*-packages"))
+    there = [str(path) for place in places for path in Path(place).glob("lib*/python3*/*-packages")]
+    # conda keeps what it has unpacked, and other environments, in its own folder
+    there += [f"{place}/{name}" for place in places for name in ("pkgs", "envs") if Path(place, "conda-meta").is_dir()]
     # a folder is hidden under its one name without links: nothing can be mounted on a link
     real = {os.path.realpath(path) for path in there if os.path.isdir(path)}
-    return tuple(sorted(real - kept))
+    return tuple(sorted(path for path in real if not any(f"{own}/".startswith(f"{path}/") for own in kept)))
 
 
 def _build(entry: Path, found: Interpreter, requirements: Sequence[str], on_progress: Progress | None) -> None:

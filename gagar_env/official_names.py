@@ -8,6 +8,7 @@ imported as `test_a` before the official one is.
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import sys
@@ -116,7 +117,8 @@ def _paths_in(script: str, tree: Path, workdir: str) -> Iterator[tuple[str, bool
             continue
         yield path, is_run
         if any(c in path for c in "*?["):
-            yield from ((os.path.relpath(found, tree), False) for found in sorted(tree.glob(path)))
+            with contextlib.suppress(ValueError, OSError):  # no pattern after all: `**bold**`
+                yield from ((os.path.relpath(found, tree), False) for found in sorted(tree.glob(path)))
         elif "/" not in path and path.count(".") and (tree / f"{path.replace('.', '/')}.py").is_file():
             yield f"{path.replace('.', '/')}.py", is_run  # by the name of a module
 

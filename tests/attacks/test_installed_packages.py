@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
+from gagar_env.environments import _others as others
 from gagar_env.environments import prepare_environment
+from gagar_env.interpreters import Interpreter
 from gagar_env.provision import provision
 from gagar_env.sandbox import open_sandbox, why_unavailable
 from gagar_env.sandbox.base import SandboxSpec
@@ -55,3 +57,15 @@ def test_what_is_hidden_has_nothing_mounted_below_it(tmp_path):
     assert hidden_folders([str(tmp_path)], ["/elsewhere", f"{tmp_path}/lib/site-packages"]) == [
         f"{tmp_path}/lib/site-packages"
     ]
+
+
+def test_leak_3_of_a_conda_installation_neither_its_packages_nor_its_other_environments_show(tmp_path):
+    for folder in ("conda-meta", "pkgs/x", "envs/other/lib", "lib/python3.11/site-packages", "lib/python3.11/json"):
+        (tmp_path / folder).mkdir(parents=True)
+    found = Interpreter(
+        "3.11.7", "", "", str(tmp_path), (str(tmp_path),), (f"{tmp_path}/lib/python3.11/site-packages",)
+    )
+    hidden = {name for name in others(found, ()) if name.startswith(str(tmp_path))}
+    assert hidden == {f"{tmp_path}/{name}" for name in ("pkgs", "envs", "lib/python3.11/site-packages")}
+    kept = {name for name in others(found, found.packages) if name.startswith(str(tmp_path))}
+    assert kept == {f"{tmp_path}/pkgs", f"{tmp_path}/envs"}

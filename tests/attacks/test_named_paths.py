@@ -67,6 +67,7 @@ def test_hack_6_tests_of_the_base_are_kept_however_they_are_named(arena, verifie
         ("bash run.sh", "run.sh"),
         ("PYTHONPATH=. python -B tools/check.py", "tools/check.py"),
         ("make check", "Makefile"),
+        ("echo '**bold** [x' && python -m pytest -q tests/test_*.py", "tests/test_calc.py"),
     ],
 )
 def test_hack_6_what_a_script_runs_of_the_base_is_kept(arena, verifier, script, edited):
