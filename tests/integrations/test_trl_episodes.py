@@ -210,7 +210,8 @@ def test_members_without_a_result_are_left_out_of_the_sum(tokenizer, tiny_task, 
 
     class LosesOne(Scripted):
         def __call__(self, prompts, max_new_tokens, trainer):
-            if len(prompts) == 1 and self.started == 3:
+            begins = not set(self.tokens.values()).intersection(*prompts[:1])  # not the next turn of another member
+            if len(prompts) == 1 and self.started == 3 and begins:
                 self.started += 1
                 raise RuntimeError("no memory")
             return super().__call__(prompts, max_new_tokens, trainer)
