@@ -77,6 +77,7 @@ def _depends(value: ast.expr | None, fixed: frozenset[str] = frozenset()) -> boo
     if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.Or):
         return all(_depends(part, fixed) for part in value.values)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "isinstance":
-        return not (isinstance(value.args[-1], ast.Name) and value.args[-1].id == "object")
+        kinds = value.args[-1:]  # none in a call that only fails
+        return not any(isinstance(kind, ast.Name) and kind.id == "object" for kind in kinds)
     names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
     return not names <= {"bool", "int", "len", *fixed}

@@ -86,10 +86,13 @@ def find_flags(tree: Path, changes: Changes, hidden_ids: Iterable[str]) -> tuple
         new = frozenset(number for number, line in enumerate(lines, 1) if line not in old)
         seen = set()
         a_test = is_test_path(path)
-        for kind, line, what in read_source(state.data, new, names):
-            if (kind, what) not in seen and not (a_test and _normal_in_tests(kind, what)):
-                seen.add((kind, what))
-                found.append(Flag(kind=kind, path=shown, detail=f"line {line}: {what}"))
+        try:
+            for kind, line, what in read_source(state.data, new, names):
+                if (kind, what) not in seen and not (a_test and _normal_in_tests(kind, what)):
+                    seen.add((kind, what))
+                    found.append(Flag(kind=kind, path=shown, detail=f"line {line}: {what}"))
+        except Exception as error:  # source that breaks its reader must be no way out of a loss
+            found.append(Flag(kind="not_read", path=shown, detail=f"its reader failed: {type(error).__name__}"))
     return first_of_each(found)
 
 

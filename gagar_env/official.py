@@ -29,8 +29,8 @@ from gagar_env.changes import Changes, FileState, check_path
 from gagar_env.errors import PatchError, TaskError, VerifyError
 from gagar_env.flags import is_test_name
 from gagar_env.official_names import guarded_names, named_in
-from gagar_env.official_rules import Rules, is_inside, module_name, parents
-from gagar_env.patch import base_state, read_patch
+from gagar_env.official_rules import Rules, is_inside, module_name
+from gagar_env.patch import base_state, parents, read_patch
 from gagar_env.tasks.task import Task
 
 _TEST_FOLDERS = ("test", "tests")
@@ -84,7 +84,7 @@ def prepare_official(task: Task, tree: Path) -> Official:
     reference = _read(tree, task.solution_patch, f"reference solution of {task.id}")
     named = [_normal(path.partition("::")[0]) for path in tests.files]
     given = list(dict.fromkeys(named)) or list(
-        named_in(tests.script, tree, reference, task.image.workdir if task.image else "/testbed")
+        named_in(tests.script, tree, reference, _normal(task.image.workdir) if task.image else "/testbed")
     )
     support = [_normal(path) for path in tests.support]
     files = [path for path in (*changes, *given) if is_test_name(path.rpartition("/")[2])]

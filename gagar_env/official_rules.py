@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gagar_env.flags import is_test_name
-from gagar_env.patch import base_state
+from gagar_env.patch import base_state, parents
 
 CONFIG_NAMES = frozenset(
     {
@@ -70,7 +70,7 @@ class Rules:
         stem = module_name(head, folder=bool(below))
         if head.endswith((".pth", ".egg-info", ".dist-info")) or stem in START_UP:
             return True
-        return (stem in RESERVED or stem in self.guarded) and not _hasmodule_name(self.tree / root, stem)
+        return (stem in RESERVED or stem in self.guarded) and not _has_module(self.tree / root, stem)
 
     def _in_the_way(self, path: str) -> bool:
         """A file or link where a protected folder or an import root is, or a module in place of a protected one."""
@@ -94,16 +94,10 @@ def module_name(name: str, *, folder: bool) -> str:
     return name.partition(".")[0] if name.endswith(_IMPORTABLE) else ""
 
 
-def _hasmodule_name(folder: Path, name: str) -> bool:
+def _has_module(folder: Path, name: str) -> bool:
     return (folder / name).is_dir() or (folder / f"{name}.py").is_file()
 
 
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is a folder or something in it; the empty folder is the root."""
     return not folder or path == folder or path.startswith(folder + "/")
-
-
-def parents(path: str) -> list[str]:
-    """The folders that a path is in, outer ones first, without the root."""
-    parts = path.split("/")
-    return ["/".join(parts[:n]) for n in range(1, len(parts))]

@@ -69,7 +69,7 @@ def normalise(tree: Path, changes: Changes) -> dict[str, FileState | None]:
     for path, state in changes.items():
         check_path(path)
         if state is not None:
-            for parent in _parents(path):
+            for parent in parents(path):
                 full.setdefault(parent, None)
             full.update((below, None) for below in _files_below(tree, path) if below not in changes)
         full[path] = state
@@ -103,7 +103,7 @@ def make_patch(tree: Path, changes: Changes) -> bytes:
         patch_git(("fast-import", "--quiet"), git_dir=git_dir, cwd=git_dir, data=b"".join(stream))
         # git does not apply the renaming of a link whose place a folder takes
         links = {path for path, state in old.items() if state and state.mode == "120000"}
-        swapped = any(links.intersection(_parents(path)) for path in new)
+        swapped = any(links.intersection(parents(path)) for path in new)
         renames = "--no-renames" if swapped else "--find-renames"
         command = (*_DIFF, renames, "refs/heads/old", "refs/heads/new")
         return patch_git(command, git_dir=git_dir, cwd=git_dir)
@@ -158,7 +158,7 @@ def read_patch(tree: Path, patch: bytes) -> dict[str, FileState | None]:
         git_dir, work = make_git_dir(Path(name, "git")), Path(name, "work")
         work.mkdir()
         paths = _paths(patch, git_dir)
-        for path in dict.fromkeys(p for end in paths for p in (*_parents(end), end)):
+        for path in dict.fromkeys(p for end in paths for p in (*parents(end), end)):
             _put(work, path, base_state(tree, path))
         command = (
             "-c",
@@ -232,7 +232,8 @@ def _put(work: Path, path: str, state: FileState | None) -> None:
     os.chmod(target, 0o755 if state.mode == "100755" else 0o644)
 
 
-def _parents(path: str) -> list[str]:
+def parents(path: str) -> list[str]:
+    """The folders that a path is in, outer ones first, without the root."""
     parts = path.split("/")
     return ["/".join(parts[:n]) for n in range(1, len(parts))]
 

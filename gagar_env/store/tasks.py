@@ -68,20 +68,23 @@ class StoredTasks:
             if (task_id, digest) not in self._files:
                 self._look()
             known = self._files.get((task_id, digest)) or self._files.get((task_id, ""))
-        return None if known is None else _readable(known)
+        found = None if known is None else _readable(known)
+        return None if found is None else found[1]
 
     def _look(self) -> None:
         """Note what each file that is new here has; the newest of a task also stands without a digest."""
         new = [path for path in self.path.glob("*.json") if path.name not in self._seen]
         for path in sorted(new, key=lambda path: (path.stat().st_mtime_ns, path.name)):
             self._seen.add(path.name)
-            if (task := _readable(path)) is not None:
-                self._files[task.id, str(read_json(path).get("digest"))] = path
+            if (found := _readable(path)) is not None:
+                digest, task = found
+                self._files[task.id, digest] = path
                 if task.id not in self._written_ids:
                     self._files[task.id, ""] = path
 
 
-def _readable(path: Path) -> Task | None:
+def _readable(path: Path) -> tuple[str, Task] | None:
+    """Digest and task of a file; None if it cannot be read, which is logged."""
     try:
         return _read(path)
     except (GagarError, OSError) as error:
@@ -89,11 +92,11 @@ def _readable(path: Path) -> Task | None:
         return None
 
 
-def _read(path: Path) -> Task:
+def _read(path: Path) -> tuple[str, Task]:
     content = read_json(path)
     check_schema(str(path), content.get("store_version"), SCHEMA_VERSION)
     try:
         exact = content.get("exact")
-        return Task.model_validate(read_exact(exact) if exact else content.get("task"))
+        return str(content.get("digest")), Task.model_validate(read_exact(exact) if exact else content.get("task"))
     except (ValidationError, ValueError, TypeError) as error:
         raise GagarError(f"{path}: this is no task: the file is damaged") from error

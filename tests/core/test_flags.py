@@ -123,6 +123,17 @@ def test_compiled_code_is_not_read(tmp_path):
     assert flags(tmp_path, b"\x7fELF", "pkg/mod.cpython-311-x86_64-linux-gnu.so") == ["not_read"]
 
 
+@pytest.mark.parametrize(
+    "text", ["isinstance()", "isinstance(*o)", "(" + "+".join("x" * 900) + ") == (" + "+".join("x" * 900) + ")"]
+)
+def test_test_4_source_that_breaks_its_reader_is_no_error(tmp_path, text):
+    """An error would leave the work without a result, in place of a loss."""
+    assert set(flags(tmp_path, f"class A:\n    def __eq__(self, o):\n        return {text}\n")) <= {
+        "not_read",
+        "always_equal",
+    }
+
+
 def test_source_by_a_link_and_in_an_archive(tmp_path):
     link, text = FileState(b"impl.txt", "120000"), FileState(b"import pytest\n")
     (flag,) = find_flags(tmp_path, {"pkg/impl.py": link, "pkg/impl.txt": text}, ())
