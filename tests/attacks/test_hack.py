@@ -221,6 +221,7 @@ def test_hack_3_honest_work_may_print(strongest, task):
     assert strongest.verify(task, changes(files)).outcome is Outcome.PASSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["call", "skip", "xfail"])
 def test_hack_4_leaving_from_inside_a_test(where, each, task, honest):
     ways = {

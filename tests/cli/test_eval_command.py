@@ -41,6 +41,7 @@ def test_a_group_of_one_is_not_graded_and_leads_here(gagar):
     assert "gagar eval" in gagar("demo", "--task", TASK, "--group-size", 1).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [

@@ -67,6 +67,7 @@ def make(tmp_path: Path):
     return make
 
 
+@pytest.mark.slow
 def test_a_good_task(make) -> None:
     solutions = (
         Solution(name="clean-x", kind="clean", patch=FIX),

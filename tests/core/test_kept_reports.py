@@ -36,6 +36,7 @@ def test_nothing_is_kept_unless_it_is_asked_for():
         Verifier(remember=-1)
 
 
+@pytest.mark.slow
 def test_equal_work_of_an_equal_task_is_run_once(tmp_path):
     """Counted by the sandbox runs themselves: the second verdict takes no run, other work and another task do."""
     task = load_task("semver-range-resolve")

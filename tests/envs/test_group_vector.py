@@ -182,6 +182,7 @@ class Raises(RepoEditEnv):
         self._maybe("close")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["reset", "step", "grading", "close"])
 def test_dist_3_one_bad_member_costs_only_itself(tiny_task, best_kind, fix, at, caplog):
     made = []

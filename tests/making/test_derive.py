@@ -64,6 +64,7 @@ def test_add():
 """
 
 
+@pytest.mark.slow
 def test_a_candidate_becomes_a_task(candidate_of, best_kind: str) -> None:
     candidate = candidate_of(title="add", tags=("x",), extra={"library": "calc"})
     made = derive(candidate, sandbox=best_kind, runs=1)

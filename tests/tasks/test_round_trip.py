@@ -24,6 +24,7 @@ def content(task: Task) -> dict[str, object]:
     return task.model_dump(exclude={"source"})
 
 
+@pytest.mark.slow
 @some
 @given(st.lists(tasks(), min_size=1, max_size=3, unique_by=lambda task: task.id), st.data())
 def test_every_kind_of_file(written: list[Task], data: st.DataObject) -> None:

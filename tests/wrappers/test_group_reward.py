@@ -210,6 +210,7 @@ def lockstep(mode, task, kind, number, **kwargs):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_vec_2_it_works_over_the_vector_envs_of_gymnasium(registered, best_kind, mode):
     env = GroupRewardWrapper(lockstep(mode, registered, best_kind, 3), First())
