@@ -212,7 +212,8 @@ def test_life_1_prune_takes_what_dead_owners_left_and_nothing_else(test_image, b
     elsewhere = leftover(test_image, **{owners.OWNER: "another-machine/pid:[1] 1 1"})
     kept = leftover(test_image)
     try:
-        assert len(owners.prune()) >= 3
+        names = [engine().inspect_container(each)["Name"].lstrip("/") for each in (elsewhere, kept)]
+        assert not set(names) & set(owners.prune())  # of the others, another worker's first sandbox may have taken some
         assert [gone(name, 10) for name in (dead, reused, expired)] == [True] * 3
         assert exists(elsewhere)
         assert exists(kept)
