@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import shutil
 import uuid
@@ -25,10 +26,16 @@ USED = "used~"
 
 def cache_root() -> Path:
     """`$GAGAR_CACHE`, else `$XDG_CACHE_HOME/gagar-env`, else `~/.cache/gagar-env`."""
-    if given := os.environ.get("GAGAR_CACHE"):
-        return Path(given).expanduser().absolute()
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache").absolute() / "gagar-env"
+    given, shared, home = map(os.environ.get, ("GAGAR_CACHE", "XDG_CACHE_HOME", "HOME"))
+    return _root(given, shared, home).absolute()
+
+
+@functools.lru_cache(maxsize=16)
+def _root(given: str | None, shared: str | None, home: str | None) -> Path:
+    """Of these variables; `home` is what `~` stands for."""
+    if given:
+        return Path(given).expanduser()
+    return (Path(shared) if shared else Path.home() / ".cache") / "gagar-env"
 
 
 @dataclass(frozen=True, slots=True)

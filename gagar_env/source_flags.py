@@ -6,13 +6,13 @@ It knows names, not behaviour. Whoever writes code against it can hide: the flag
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import threading
 import warnings
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gagar_env._compat import parse_python
 from gagar_env.constant_flags import COMPARISONS, comparisons, constant_functions, is_constant
@@ -70,15 +70,24 @@ _TEXT_MAKERS = frozenset({"chr", "bytes", "bytearray", "str", "reversed", "map",
 _warnings_lock = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
 class _Module:
-    """What has to be known of a whole module to judge one line."""
+    """What has to be known of a whole module to judge one line; what most lines do not need is found when one does."""
 
-    origins: dict[str, str]
-    """Local name -> dotted name of what was imported under it."""
-    constant: frozenset[str]
-    """Functions that give the same whatever they are given."""
-    at_import: frozenset[ast.AST]
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self.nodes = list(ast.walk(tree))
+        self.origins = _origins(self.nodes)
+        """Local name -> dotted name of what was imported under it."""
+
+    @functools.cached_property
+    def constant(self) -> frozenset[str]:
+        """Functions that give the same whatever they are given."""
+        return constant_functions(self._tree)
+
+    @functools.cached_property
+    def at_import(self) -> frozenset[ast.AST]:
+        """Nodes that run when the module is imported, `if __name__ == ...` left out."""
+        return _at_import(self._tree)
 
 
 def read_source(source: bytes, new: frozenset[int], names: frozenset[str]) -> Iterator[tuple[str, int, str]]:
@@ -95,9 +104,9 @@ def read_source(source: bytes, new: frozenset[int], names: frozenset[str]) -> It
     parsed = _parse(source)
     if parsed is None:
         return
-    module = _Module(_origins(parsed), constant_functions(parsed), _at_import(parsed))
+    module = _Module(parsed)
     added = sorted(new)
-    for node in ast.walk(parsed):
+    for node in module.nodes:
         if isinstance(node, (ast.stmt, ast.expr)) and _touched(node, added):
             for kind, what in _judge(node, module):
                 yield kind, node.lineno, what
@@ -117,9 +126,9 @@ def _touched(node: ast.stmt | ast.expr, added: list[int]) -> bool:
     return place < len(added) and added[place] <= (node.end_lineno or node.lineno)
 
 
-def _origins(tree: ast.Module) -> dict[str, str]:
+def _origins(nodes: list[ast.AST]) -> dict[str, str]:
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
                 found[name.asname or name.name.partition(".")[0]] = (
@@ -131,7 +140,6 @@ def _origins(tree: ast.Module) -> dict[str, str]:
 
 
 def _at_import(tree: ast.Module) -> frozenset[ast.AST]:
-    """Nodes that run when the module is imported, `if __name__ == ...` left out."""
     found: set[ast.AST] = set()
     todo: list[ast.AST] = list(tree.body)
     while todo:

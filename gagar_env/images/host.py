@@ -12,8 +12,9 @@ from pathlib import Path
 from gagar_env.cache import Once
 from gagar_env.engine import where
 from gagar_env.images.made import import_tar, make_once
+from gagar_env.sandbox._etc import COPIES, TEXTS
 from gagar_env.sandbox.base import SANDBOX_UID, SandboxImage
-from gagar_env.sandbox.bwrap import ETC_COPIES, ETC_TEXTS, SYSTEM
+from gagar_env.sandbox.bwrap import SYSTEM
 
 _FOLDERS = ("/dev", "/etc", "/home", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var")
 SHARED = tuple(path for path in SYSTEM if path != "/sbin")
@@ -64,8 +65,8 @@ def _entry(path: str, kind: bytes) -> tarfile.TarInfo:
 
 def _etc() -> dict[str, bytes]:
     own = str(SANDBOX_UID).encode()
-    texts = {name: text.replace(b"1000", own) for name, text in ETC_TEXTS.items()}
-    for name in ETC_COPIES:
+    texts = {name: text.replace(b"1000", own) for name, text in TEXTS.items()}
+    for name in COPIES:
         with contextlib.suppress(OSError):
             texts[name] = Path("/etc", name).read_bytes()
     return texts

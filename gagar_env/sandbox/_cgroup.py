@@ -25,9 +25,14 @@ Place = tuple[str, tuple[str, ...], int]
 
 
 class Cgroup:
-    """The cgroup of one holder. The holder itself stays outside: it must outlive what the kernel kills in there."""
+    """The cgroup of one holder. The holder itself stays outside: it must outlive what the kernel kills in there.
+
+    It serves the holder's sandboxes one after another, as long as they have the same limits: the kernel takes longer to
+    make and remove one than to mount all that is in it. Between two of them it `is_empty`.
+    """
 
     def __init__(self, places: list[Place], *, memory_mb: int, disk_mb: int, processes: int, cpus: float) -> None:
+        self.limits = {"memory_mb": memory_mb, "disk_mb": disk_mb, "processes": processes, "cpus": cpus}
         name = name_of(os.getpid())
         self.folders = [f"{folder}/{name}" for folder, _, _ in places]
         self._first = [f"{folder}/{name}" for folder, _, version in places if version == 1]
@@ -45,6 +50,11 @@ class Cgroup:
         except OSError:
             self.remove()
             raise
+
+    @property
+    def can_be_visited(self) -> bool:
+        """Whether a process with one thread can enter and leave again without waiting for others."""
+        return not self._unified
 
     def fork(self) -> int:
         """Fork a child that calls `enter` next. Only where the kernel can, it is born inside already."""
@@ -69,19 +79,28 @@ class Cgroup:
         for folder in self._unified:
             _write(f"{folder}/cgroup.procs", 0)
 
+    def leave(self) -> None:
+        """Put the calling process back to where the holder lives, after a visit."""
+        for folder in self._first:
+            _write(f"{os.path.dirname(folder)}/tasks", 0)
+
     def doors(self) -> list[int]:
         """Open files; a process that writes `0` to each, and has one thread, enters. The caller closes them."""
         paths = [*(f"{f}/tasks" for f in self._first), *(f"{f}/cgroup.procs" for f in self._unified)]
         return [os.open(path, os.O_WRONLY | os.O_CLOEXEC) for path in paths]
 
-    def remove(self) -> bool:
-        """Remove it. Its processes must have been killed; the kernel may take a moment to let go of them.
+    def is_empty(self) -> bool:
+        """Whether no process is in it. They must have been killed; the kernel may take a moment to let go of them."""
+        until = time.monotonic() + _REMOVE_S
+        while any(_lines(f"{folder}/cgroup.procs") for folder in self.folders):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.0005)
+        return True
 
-        Returns:
-            Whether it is gone.
-        """
+    def remove(self) -> None:
+        """Remove it, once it is empty."""
         _remove(self.folders, _REMOVE_S)
-        return not any(map(os.path.exists, self.folders))
 
 
 def _limit_memory(folder: str, limit: int, version: int) -> None:

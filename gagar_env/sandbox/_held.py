@@ -76,7 +76,6 @@ class HeldSandbox:
             "owner": sandbox_owner() if self._isolate and os.geteuid() == 0 else None,
             "disk_mb": self.spec.limits.disk_mb,
             "binds": [],
-            "etc": {},
             "filter": b"",
             "cgroup": None,
             "rooms": len(self.spec.rooms),

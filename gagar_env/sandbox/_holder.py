@@ -25,7 +25,7 @@ from gagar_env.sandbox import _kernel as kernel
 from gagar_env.sandbox._capture import capture_copy, capture_upper, stamps
 from gagar_env.sandbox._cgroup import Cgroup, Place
 from gagar_env.sandbox._files import DIRECTORY, read_plain, remove, write_state
-from gagar_env.sandbox._seccomp import FILTER_FD
+from gagar_env.sandbox._start import start
 from gagar_env.sandbox._wire import receive, send
 
 ROOM = "/tmp"  # a folder that exists everywhere: the private tmpfs is mounted over it
@@ -37,7 +37,9 @@ FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "run", "stage")
 class Holder:
     """One sandbox, from the inside of its private mount namespace (or, without namespaces, a temporary folder)."""
 
-    def __init__(self, spec: dict[str, Any], places: list[Place], *, again: bool = False) -> None:
+    def __init__(
+        self, spec: dict[str, Any], places: list[Place], *, again: bool = False, cgroup: Cgroup | None = None
+    ) -> None:
         self.spec = spec
         self.owner: tuple[int, int] | None = tuple(spec["owner"]) if spec["owner"] else None
         self.server = 0
@@ -46,7 +48,7 @@ class Holder:
         if not again:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
             if spec["isolate"]:
-                self._leave()
+                self._leave(places)
         self.lower = os.open(spec["tree"], DIRECTORY)
         self.room = self._private_room() if spec["isolate"] else tempfile.mkdtemp(prefix="gagar-")
         for name in (*FOLDERS, *(f"room{number}" for number in range(spec["rooms"]))):
@@ -56,12 +58,18 @@ class Holder:
             self._copy()
         self.tree = os.open(f"{self.room}/tree", DIRECTORY)
         self.scratch = os.open(f"{self.room}/scratch", DIRECTORY)
+        self.cgroup = cgroup
+        if cgroup is not None and cgroup.limits != spec["cgroup"]:
+            cgroup.remove()
+            self.cgroup = None
         # last: it would be left behind if anything above failed
-        self.cgroup = Cgroup(places, **spec["cgroup"]) if spec["cgroup"] and places else None
+        if self.cgroup is None and spec["cgroup"] and places:
+            self.cgroup = Cgroup(places, **spec["cgroup"])
 
-    def _leave(self) -> None:
+    def _leave(self, places: list[Place]) -> None:
         """Enter a mount namespace of our own, with the right to mount in it."""
         kernel.own_mounts()
+        kernel.forget_mounts([folder for folder, _, _ in places])
         self.in_user_namespace = self.owner is None
 
     def _private_room(self) -> str:
@@ -79,11 +87,6 @@ class Holder:
             flags = kernel.MS_BIND | kernel.MS_REC
             kernel.mount(f"/proc/self/fd/{source}", target, "", flags)
             os.close(source)
-        os.mkdir(f"{ROOM}/stage/etc", 0o755)
-        etc = os.open(f"{ROOM}/stage/etc", DIRECTORY)
-        for name, state in self.spec["etc"].items():
-            write_state(etc, name, state)
-        os.close(etc)
         os.mkdir(f"{ROOM}/stage/empty", 0o555)
         return ROOM
 
@@ -125,50 +128,13 @@ class Holder:
 
     def open_shell(self, argv: list[str], env: dict[str, str], fds: list[int]) -> int:
         """Start the shell server with descriptors 0, 1 and 3 from `fds`; whatever ran before is killed."""
-        self.kill_all()
+        if self.server:
+            self.kill_all()
         argv = [part.replace("{room}", self.room) for part in argv]
-        self.server = self.cgroup.fork() if self.cgroup else os.fork()
-        if self.server == 0:
-            try:
-                self._become(argv, env, fds)
-            except BaseException as error:  # the child must not return into the holder's loop
-                os.write(2, f"cannot start {argv[0]}: {error}\n".encode())
-            os._exit(127)
+        self.server = start(
+            argv, env, fds, text=self.spec["filter"], owner=self.owner, cgroup=self.cgroup, spawn=self.spec["isolate"]
+        )
         return self.server
-
-    def _become(self, argv: list[str], env: dict[str, str], fds: list[int]) -> None:
-        commands, output, status = fds
-        os.setsid()
-        # Python ignores these, and an exec would pass that on
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
-        # move up first: the received descriptors may be the very numbers that are the targets
-        high = [os.dup2(fd, 50 + n, inheritable=False) for n, fd in enumerate((commands, output, status))]
-        for target, fd in ((0, high[0]), (1, high[1]), (2, high[1]), (3, high[2])):
-            os.dup2(fd, target, inheritable=True)
-        os.closerange(4, 1024)
-        if self.spec["filter"]:
-            self._offer(self.spec["filter"])
-        if self.cgroup:
-            self.cgroup.enter()
-        os.chdir("/")
-        kernel.leave_keyring()
-        if self.owner:
-            os.setgroups([])
-            os.setresgid(*(self.owner[1],) * 3)
-            os.setresuid(*(self.owner[0],) * 3)
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        os.execve(argv[0], argv, env)
-
-    def _offer(self, text: bytes) -> None:
-        """Make `text` readable on `FILTER_FD`. It is far smaller than a pipe."""
-        source, sink = os.pipe()
-        os.write(sink, text)
-        os.close(sink)
-        if source != FILTER_FD:
-            os.dup2(source, FILTER_FD)
-            os.close(source)
-        os.set_inheritable(FILTER_FD, True)
 
     def kill_all(self, keep_server: bool = False) -> None:
         """Kill every process of this sandbox and wait until none is left; the shell server may be kept."""
@@ -224,7 +190,7 @@ class Holder:
     def close(self) -> bool:
         """End every process and drop the tree. Whether nothing is left, so that this process can serve another one."""
         self.kill_all()
-        gone = self.cgroup is None or self.cgroup.remove()
+        gone = self.cgroup is None or self.cgroup.is_empty()
         if self.spec["isolate"]:
             for fd in (self.tree, self.scratch, self.lower, self.upper):
                 if fd is not None:
@@ -265,6 +231,7 @@ def serve(connection: socket.socket, places: list[Place]) -> None:
     A sandbox is from `start` to `close`, which is answered with whether another may follow.
     """
     holder: Holder | None = None
+    cgroup: Cgroup | None = None
     served, usable = 0, True
     try:
         while usable:
@@ -275,7 +242,8 @@ def serve(connection: socket.socket, places: list[Place]) -> None:
             try:
                 if method == "start" and holder is None:
                     usable = False  # whatever goes wrong on the way
-                    holder, value = Holder(arguments[0], places, again=served > 0), None
+                    holder, value = Holder(arguments[0], places, again=served > 0, cgroup=cgroup), None
+                    cgroup = holder.cgroup
                     served, usable = served + 1, True
                 elif method == "close" and holder is not None:
                     ending, holder, usable = holder, None, False
@@ -293,4 +261,6 @@ def serve(connection: socket.socket, places: list[Place]) -> None:
         if holder is not None:
             with contextlib.suppress(Exception):
                 holder.close()
+        if cgroup is not None:
+            cgroup.remove()
         os._exit(0)

@@ -27,6 +27,8 @@ PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
 _JOIN_SESSION_KEYRING = 1
@@ -68,6 +70,45 @@ def own_mounts(more: int = 0) -> None:
     mount("none", "/", "", MS_REC | MS_PRIVATE)
 
 
+_NO_PLACE_FOR_FILES = frozenset(
+    {
+        *(
+            "binfmt_misc",
+            "bpf",
+            "cgroup",
+            "cgroup2",
+            "configfs",
+            "debugfs",
+            "devpts",
+            "efivarfs",
+            "fusectl",
+            "hugetlbfs",
+        ),
+        *("mqueue", "nsfs", "pstore", "rpc_pipefs", "securityfs", "tracefs"),
+    }
+)
+"""File systems on which no tree, no environment and nothing else of a sandbox can lie."""
+
+
+def forget_mounts(used: list[str]) -> None:
+    """Take away, in our mount namespace, what holds no files that anybody made.
+
+    A program that mounts reads the table of all mounts, once for each of its own: every one in it costs some 20 us.
+
+    Args:
+        used: Folders that stay reachable.
+    """
+    with open("/proc/self/mountinfo") as file:
+        rows = [line.split() for line in file]
+    found = [(row[4], row[row.index("-") + 1]) for row in rows]
+    for point, kind in reversed(found):  # what is mounted on another is later in the table
+        if kind in _NO_PLACE_FOR_FILES and not any(f"{path}/".startswith(f"{point}/") for path in used):
+            try:
+                detach(point)
+            except OSError:  # what a user namespace has from the one above stays
+                break
+
+
 def setns(fd: int, kind: int) -> None:
     """Enter the namespace that is open as `fd`; `kind` is its CLONE_NEW flag."""
     _check(_libc.setns(fd, kind), "setns")
@@ -80,6 +121,12 @@ def drop_bounding_set() -> None:
             if ctypes.get_errno() != errno.EINVAL:  # EINVAL: this kernel knows no more
                 _check(-1, "prctl")
             break
+
+
+def clear_ambient_capabilities() -> None:
+    """No program that this process starts as another user keeps any of its capabilities."""
+    if _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 and ctypes.get_errno() != errno.EINVAL:
+        _check(-1, "prctl")  # EINVAL: a kernel that has none
 
 
 def drop_capabilities() -> None:

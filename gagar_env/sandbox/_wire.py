@@ -17,12 +17,10 @@ _HEAD = struct.Struct("!Q")
 def send(connection: socket.socket, value: Any, fds: tuple[int, ...] = ()) -> None:
     """Send one value, with descriptors attached to its first bytes."""
     body = marshal.dumps(value)
-    head = _HEAD.pack(len(body))
-    if fds:
-        socket.send_fds(connection, [head], list(fds))
-    else:
-        connection.sendall(head)
-    connection.sendall(body)
+    message = _HEAD.pack(len(body)) + body  # at once: the other end would wake up for the head alone
+    sent = socket.send_fds(connection, [message], list(fds)) if fds else 0
+    if sent < len(message):
+        connection.sendall(message[sent:])
 
 
 def receive(connection: socket.socket) -> tuple[Any, list[int]]:

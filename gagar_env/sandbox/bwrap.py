@@ -18,7 +18,6 @@ address space); attacks on the kernel through the calls that are left.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import shlex
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from gagar_env.errors import SandboxClosedError, SandboxError, SandboxUnavailableError
+from gagar_env.sandbox._etc import etc_folder
 from gagar_env.sandbox._held import HeldSandbox
 from gagar_env.sandbox._launch import Nest
 from gagar_env.sandbox._seccomp import FILTER_FD, program
@@ -35,13 +35,6 @@ from gagar_env.sandbox.base import DEFAULT_MAX_OUTPUT_BYTES, ExecResult, Sandbox
 from gagar_env.sandbox.shell import Shell
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-ETC_COPIES = ("ld.so.cache", "localtime", "mime.types")
-ETC_TEXTS = {
-    "passwd": b"agent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n",
-    "group": b"agent:x:1000:\nnogroup:x:65534:\n",
-    "hosts": b"127.0.0.1 localhost\n::1 localhost\n",
-    "nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
-}
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -61,6 +54,24 @@ def hidden_folders(exposed: list[str], more: Iterable[str] = ()) -> list[str]:
     return sorted(f for f in found if not any(f.startswith(other + "/") for other in found))
 
 
+@functools.lru_cache(maxsize=256)
+def _exposed(expose: tuple[str, ...], hide: tuple[str, ...]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """What is bound where, and the folders in it that must not show. Looked up once: each takes dozens of `lstat`."""
+    system = [p for p in SYSTEM if not os.path.islink(p)]
+    exposed = [os.path.abspath(p) for p in expose]
+    outside = [p for p in sorted(set(exposed)) if not any(p == top or p.startswith(top + "/") for top in system)]
+    hidden = hidden_folders([*system, *exposed], hide)
+    return tuple((os.path.realpath(path), path) for path in outside), tuple(hidden)
+
+
+@functools.lru_cache(maxsize=16)
+def _find_bwrap(path: str | None) -> str:
+    found = shutil.which("bwrap", path=path)
+    if found is None:
+        raise SandboxUnavailableError("the bwrap sandbox needs bubblewrap: apt-get install bubblewrap")
+    return os.path.realpath(found)
+
+
 class DeclinedError(Exception):
     """A warm server would rather not run this; the message says why. Nothing has been run."""
 
@@ -71,16 +82,6 @@ class ForkError(Exception):
 
 _FORKED = 2
 """Processes of a run in a fork that others have not: one waits for it outside of the sandbox, one inside."""
-
-
-@functools.cache
-def _etc() -> dict[str, tuple[str, bytes]]:
-    """The files and links of /etc. Written out as one folder: a mount for each costs more than a dozen small files."""
-    entries = {name: ("100644", text) for name, text in ETC_TEXTS.items()}
-    for name in ETC_COPIES:
-        with contextlib.suppress(OSError):
-            entries[name] = ("100644", Path("/etc", name).read_bytes())
-    return {**entries, "alternatives/keep": ("100644", b"")}  # a mount point for the host's folder
 
 
 class BwrapSandbox(HeldSandbox):
@@ -94,10 +95,7 @@ class BwrapSandbox(HeldSandbox):
     uid = gid = 1000
 
     def __init__(self, spec: SandboxSpec, nest: Nest | None = None) -> None:
-        bwrap = shutil.which("bwrap")
-        if bwrap is None:
-            raise SandboxUnavailableError("the bwrap sandbox needs bubblewrap: apt-get install bubblewrap")
-        self._bwrap = os.path.realpath(bwrap)
+        self._bwrap = _find_bwrap(os.environ.get("PATH"))
         self._binds: list[str] = []
         self._system = self._plan_system()
         self._exposed = self._plan_exposed(spec)
@@ -112,20 +110,13 @@ class BwrapSandbox(HeldSandbox):
                 arguments += ["--symlink", os.readlink(path), path]
             elif os.path.isdir(path):
                 arguments += self._bind(path, path)
-        arguments += ["--ro-bind", "{room}/stage/etc", "/etc"]
-        if os.path.isdir("/etc/alternatives"):
-            arguments += self._bind("/etc/alternatives", "/etc/alternatives")
-        return arguments
+        return arguments + self._bind(str(etc_folder()), "/etc")
 
     def _plan_exposed(self, spec: SandboxSpec) -> list[str]:
         """The same for what the task needs. Mounted last: it may be below /tmp, which is the sandbox's own."""
-        arguments: list[str] = []
-        exposed = [os.path.abspath(p) for p in spec.expose]
-        system = [p for p in SYSTEM if not os.path.islink(p)]
-        for path in sorted(set(exposed)):
-            if not any(path == top or path.startswith(top + "/") for top in system):
-                arguments += self._bind(os.path.realpath(path), path)
-        for path in hidden_folders([*system, *exposed], spec.hide):
+        bound, hidden = _exposed(tuple(spec.expose), tuple(spec.hide))
+        arguments = [part for source, target in bound for part in self._bind(source, target)]
+        for path in hidden:
             arguments += ["--ro-bind", "{room}/stage/empty", path]
         return arguments
 
@@ -144,7 +135,6 @@ class BwrapSandbox(HeldSandbox):
         return {
             **super()._holder_spec(),
             "binds": self._binds,
-            "etc": _etc(),
             "filter": program(),
             "cgroup": None if os.environ.get("GAGAR_CGROUPS") == "0" else cgroup,
         }

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import Any
 
 from gagar_env.errors import SandboxUnavailableError
 from gagar_env.images.accounts import HOME, resolve_user
@@ -75,6 +74,3 @@ class RootfsSandbox(BwrapSandbox):
         env = [part for name, value in self._environment().items() for part in ("--setenv", name, value)]
         flags = ("--noprofile", "--norc") if self.shell == "bash" else ()
         return ["--clearenv", *env, "--", f"/bin/{self.shell}", *flags, "-c", script]
-
-    def _holder_spec(self) -> dict[str, Any]:
-        return {**super()._holder_spec(), "etc": {}}

@@ -104,8 +104,13 @@ CASES = {
     "order of a set": answer("return [*{'a', 'b', 'c', 'd', 'e', 'f', 'g'}], hash('seed')"),
     "who": answer("return os.getuid(), os.getgid(), os.getgroups(), os.getcwd(), os.umask(0), os.uname().nodename"),
     "confined": answer(
-        "names = ('Cap', 'NoNew', 'Seccomp:', 'Uid', 'Gid', 'Groups', 'Sig')\n"
-        "return [line.split() for line in open('/proc/self/status') if line.startswith(names) and 'SigQ' not in line]"
+        "names = ('Cap', 'NoNew', 'Seccomp:', 'Uid', 'Gid', 'Groups', 'SigPnd', 'ShdPnd', 'SigBlk', 'SigCgt')\n"
+        "return [line.split() for line in open('/proc/self/status') if line.startswith(names)]"
+    ),
+    # 32 and 33 are the C library's own, which no program can ask for: whom it spawns ignores them
+    "ignored signals": answer(
+        "(ignored,) = (line.split()[1] for line in open('/proc/self/status') if line.startswith('SigIgn'))\n"
+        "return [n for n in range(1, 65) if int(ignored, 16) >> (n - 1) & 1 and n not in (32, 33)]"
     ),
     "limits": answer(
         "import resource as r\nkinds = r.RLIMIT_CORE, r.RLIMIT_FSIZE, r.RLIMIT_AS, r.RLIMIT_CPU, r.RLIMIT_NOFILE\n"
@@ -180,6 +185,7 @@ IN_AN_IMAGE = (
     "variables",
     "who",
     "confined",
+    "ignored signals",
     "limits",
     "mounts",
     "no root",
