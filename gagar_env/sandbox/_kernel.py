@@ -100,13 +100,26 @@ def forget_mounts(used: list[str]) -> None:
     """
     with open("/proc/self/mountinfo") as file:
         rows = [line.split() for line in file]
-    found = [(row[4], row[row.index("-") + 1]) for row in rows]
-    for point, kind in reversed(found):  # what is mounted on another is later in the table
-        if kind in _NO_PLACE_FOR_FILES and not any(f"{path}/".startswith(f"{point}/") for path in used):
+    carriers = {row[1] for row in rows}
+    for row in rows:
+        number, point, kind = row[0], row[4], row[row.index("-") + 1]
+        needed = number in carriers or any(f"{path}/".startswith(f"{point}/") for path in used)
+        if kind in _NO_PLACE_FOR_FILES and not needed:
             try:
-                detach(point)
+                _detach_mount(number, point)
             except OSError:  # what a user namespace has from the one above stays
-                break
+                continue
+
+
+def _detach_mount(number: str, point: str) -> None:
+    """Take a mount away, unless another one covers it."""
+    fd = os.open(point, os.O_PATH | os.O_CLOEXEC)
+    try:
+        with open(f"/proc/self/fdinfo/{fd}") as file:
+            if f"mnt_id:\t{number}\n" in file.read():
+                detach(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
 
 
 def setns(fd: int, kind: int) -> None:
