@@ -152,14 +152,14 @@ def _send(server: int, data: bytes, fds: list[int]) -> None:
 
 
 def _member(holder: Holder) -> int:
-    """The sandbox's shell: the last of a chain of which bubblewrap's process outside is the first."""
-    pid, chain = holder.server, 0
-    while children := _read(pid, f"task/{pid}/children").split():
+    """The sandbox's shell: what bubblewrap's first process inside has started."""
+    pid = holder.server
+    for _ in range(2):
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = file.read().split()
         if len(children) != 1:
             raise OSError(f"the sandbox has {len(children)} processes where one was expected")
-        pid, chain = int(children[0]), chain + 1
-    if chain == 0:
-        raise OSError("the sandbox has no process")
+        pid = int(children[0])
     return pid
 
 

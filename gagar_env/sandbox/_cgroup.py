@@ -22,21 +22,19 @@ _REMOVE_S = 2.0
 
 Place = tuple[str, tuple[str, ...], int]
 """A folder that cgroups can be made in, what it controls, and the version."""
+_home: list[str] | None = None
+"""Where the launcher was when it looked for places; None if those of the first version are not where it is itself."""
 
 
 class Cgroup:
-    """The cgroup of one holder. The holder itself stays outside: it must outlive what the kernel kills in there.
-
-    It serves the holder's sandboxes one after another, as long as they have the same limits: the kernel takes longer to
-    make and remove one than to mount all that is in it. Between two of them it `is_empty`.
-    """
+    """The cgroup of one sandbox. Its holder stays outside: it must outlive what the kernel kills in there."""
 
     def __init__(self, places: list[Place], *, memory_mb: int, disk_mb: int, processes: int, cpus: float) -> None:
-        self.limits = {"memory_mb": memory_mb, "disk_mb": disk_mb, "processes": processes, "cpus": cpus}
         name = name_of(os.getpid())
         self.folders = [f"{folder}/{name}" for folder, _, _ in places]
         self._first = [f"{folder}/{name}" for folder, _, version in places if version == 1]
         self._unified = [f"{folder}/{name}" for folder, _, version in places if version == 2]
+        self._fresh = True
         memory = (memory_mb + disk_mb) << 20  # files of a sandbox are in memory too, and counted there
         try:
             for folder, (_, controllers, version) in zip(self.folders, places, strict=True):
@@ -51,10 +49,13 @@ class Cgroup:
             self.remove()
             raise
 
-    @property
     def can_be_visited(self) -> bool:
-        """Whether a process with one thread can enter and leave again without waiting for others."""
-        return not self._unified
+        """Whether this process can enter for a moment, without waiting for others, and go back to where it is.
+
+        It must not in one that has been lived in: what the dead used up of their time and memory would be its burden.
+        """
+        fresh, self._fresh = self._fresh, False
+        return fresh and not self._unified and _home is not None and _lines("/proc/self/cgroup") == _home
 
     def fork(self) -> int:
         """Fork a child that calls `enter` next. Only where the kernel can, it is born inside already."""
@@ -80,7 +81,7 @@ class Cgroup:
             _write(f"{folder}/cgroup.procs", 0)
 
     def leave(self) -> None:
-        """Put the calling process back to where the holder lives, after a visit."""
+        """Put the calling process back to where it was before a visit."""
         for folder in self._first:
             _write(f"{os.path.dirname(folder)}/tasks", 0)
 
@@ -89,18 +90,14 @@ class Cgroup:
         paths = [*(f"{f}/tasks" for f in self._first), *(f"{f}/cgroup.procs" for f in self._unified)]
         return [os.open(path, os.O_WRONLY | os.O_CLOEXEC) for path in paths]
 
-    def is_empty(self) -> bool:
-        """Whether no process is in it. They must have been killed; the kernel may take a moment to let go of them."""
-        until = time.monotonic() + _REMOVE_S
-        while any(_lines(f"{folder}/cgroup.procs") for folder in self.folders):
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.0005)
-        return True
+    def remove(self) -> bool:
+        """Remove it. Its processes must have been killed; the kernel may take a moment to let go of them.
 
-    def remove(self) -> None:
-        """Remove it, once it is empty."""
+        Returns:
+            Whether it is gone.
+        """
         _remove(self.folders, _REMOVE_S)
+        return not any(map(os.path.exists, self.folders))
 
 
 def _limit_memory(folder: str, limit: int, version: int) -> None:
@@ -210,10 +207,19 @@ def find_places() -> list[Place]:
         places = list(_offered())
         if any("memory" in controllers for _, controllers, _ in places) and _works(places):
             remove_leftovers(places)
+            _note_home(places)
             return places
     except (OSError, ValueError):
         pass
     return []
+
+
+def _note_home(places: list[Place]) -> None:
+    """Remember where this process is, if each of `places` of the first version is just there."""
+    global _home
+    firsts = [folder for folder, _, version in places if version == 1]
+    there = all(str(os.getpid()) in _lines(f"{folder}/cgroup.procs") for folder in firsts)
+    _home = _lines("/proc/self/cgroup") if there else None
 
 
 def _offered() -> list[Place]:
@@ -223,10 +229,9 @@ def _offered() -> list[Place]:
         own[controllers] = path
     found: list[Place] = []
     seen: set[str] = set()
-    for line in _lines("/proc/self/mountinfo"):
-        before, _, after = line.partition(" - ")
-        root, mount = before.split()[3:5]
-        kind, _, options = after.split(" ", 2)
+    for row in kernel.mount_table():
+        root, mount = row[3:5]
+        kind, _, options = row[row.index("-") + 1 :]
         if kind == "cgroup2" and "" in own:
             place = _second_version(mount, _below(own[""], root))
         elif kind == "cgroup":
@@ -240,8 +245,8 @@ def _offered() -> list[Place]:
 
 
 def _lines(path: str) -> list[str]:
-    with open(path) as file:
-        return file.read().splitlines()
+    with open(path, "rb") as file:
+        return os.fsdecode(file.read()).split("\n")[:-1]
 
 
 def _below(path: str, root: str) -> str:

@@ -49,7 +49,7 @@ def etc_folder() -> Path:
     """Its place on this machine."""
     key = os.environ.get("GAGAR_CACHE", "")
     folder = _folders.get(key)
-    if folder is None or not folder.is_dir():  # somebody may have deleted the cache by hand
+    if folder is None or not os.path.exists(folder / "passwd"):  # somebody may have deleted the cache by hand
         folder = _folders[key] = _made()
     return folder
 

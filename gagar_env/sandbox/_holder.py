@@ -37,9 +37,7 @@ FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "run", "stage")
 class Holder:
     """One sandbox, from the inside of its private mount namespace (or, without namespaces, a temporary folder)."""
 
-    def __init__(
-        self, spec: dict[str, Any], places: list[Place], *, again: bool = False, cgroup: Cgroup | None = None
-    ) -> None:
+    def __init__(self, spec: dict[str, Any], places: list[Place], *, again: bool = False) -> None:
         self.spec = spec
         self.owner: tuple[int, int] | None = tuple(spec["owner"]) if spec["owner"] else None
         self.server = 0
@@ -58,18 +56,14 @@ class Holder:
             self._copy()
         self.tree = os.open(f"{self.room}/tree", DIRECTORY)
         self.scratch = os.open(f"{self.room}/scratch", DIRECTORY)
-        self.cgroup = cgroup
-        if cgroup is not None and cgroup.limits != spec["cgroup"]:
-            cgroup.remove()
-            self.cgroup = None
         # last: it would be left behind if anything above failed
-        if self.cgroup is None and spec["cgroup"] and places:
-            self.cgroup = Cgroup(places, **spec["cgroup"])
+        self.cgroup = Cgroup(places, **spec["cgroup"]) if spec["cgroup"] and places else None
 
     def _leave(self, places: list[Place]) -> None:
         """Enter a mount namespace of our own, with the right to mount in it."""
         kernel.own_mounts()
-        kernel.forget_mounts([folder for folder, _, _ in places])
+        with contextlib.suppress(OSError, ValueError):  # it only saves time
+            kernel.forget_mounts([folder for folder, _, _ in places])
         self.in_user_namespace = self.owner is None
 
     def _private_room(self) -> str:
@@ -128,8 +122,7 @@ class Holder:
 
     def open_shell(self, argv: list[str], env: dict[str, str], fds: list[int]) -> int:
         """Start the shell server with descriptors 0, 1 and 3 from `fds`; whatever ran before is killed."""
-        if self.server:
-            self.kill_all()
+        self.kill_all()
         argv = [part.replace("{room}", self.room) for part in argv]
         self.server = start(
             argv, env, fds, text=self.spec["filter"], owner=self.owner, cgroup=self.cgroup, spawn=self.spec["isolate"]
@@ -190,7 +183,7 @@ class Holder:
     def close(self) -> bool:
         """End every process and drop the tree. Whether nothing is left, so that this process can serve another one."""
         self.kill_all()
-        gone = self.cgroup is None or self.cgroup.is_empty()
+        gone = self.cgroup is None or self.cgroup.remove()
         if self.spec["isolate"]:
             for fd in (self.tree, self.scratch, self.lower, self.upper):
                 if fd is not None:
@@ -231,7 +224,6 @@ def serve(connection: socket.socket, places: list[Place]) -> None:
     A sandbox is from `start` to `close`, which is answered with whether another may follow.
     """
     holder: Holder | None = None
-    cgroup: Cgroup | None = None
     served, usable = 0, True
     try:
         while usable:
@@ -242,8 +234,7 @@ def serve(connection: socket.socket, places: list[Place]) -> None:
             try:
                 if method == "start" and holder is None:
                     usable = False  # whatever goes wrong on the way
-                    holder, value = Holder(arguments[0], places, again=served > 0, cgroup=cgroup), None
-                    cgroup = holder.cgroup
+                    holder, value = Holder(arguments[0], places, again=served > 0), None
                     served, usable = served + 1, True
                 elif method == "close" and holder is not None:
                     ending, holder, usable = holder, None, False
@@ -261,6 +252,4 @@ def serve(connection: socket.socket, places: list[Place]) -> None:
         if holder is not None:
             with contextlib.suppress(Exception):
                 holder.close()
-        if cgroup is not None:
-            cgroup.remove()
         os._exit(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import signal
 import struct
 
@@ -88,6 +89,7 @@ _NO_PLACE_FOR_FILES = frozenset(
     }
 )
 """File systems on which no tree, no environment and nothing else of a sandbox can lie."""
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def forget_mounts(used: list[str]) -> None:
@@ -98,8 +100,7 @@ def forget_mounts(used: list[str]) -> None:
     Args:
         used: Folders that stay reachable.
     """
-    with open("/proc/self/mountinfo") as file:
-        rows = [line.split() for line in file]
+    rows = mount_table()
     carriers = {row[1] for row in rows}
     for row in rows:
         number, point, kind = row[0], row[4], row[row.index("-") + 1]
@@ -109,6 +110,15 @@ def forget_mounts(used: list[str]) -> None:
                 _detach_mount(number, point)
             except OSError:  # what a user namespace has from the one above stays
                 continue
+
+
+def mount_table() -> list[list[str]]:
+    """The fields of each mount of this process's namespace; names may have any bytes, as those of `os` functions."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        lines = os.fsdecode(file.read()).split("\n")
+    return [
+        [_ESCAPED.sub(lambda found: chr(int(found[1], 8)), part) for part in line.split(" ")] for line in lines[:-1]
+    ]
 
 
 def _detach_mount(number: str, point: str) -> None:

@@ -2,11 +2,12 @@
 
 A fork of an interpreter costs some 1.5 ms of processor time, most of it for pages that are copied and thrown away. So
 the holder puts on what the program is to have, spawns it, which copies nothing, and takes it off again. It wears the
-agent's user for less than a millisecond, while nothing of the agent runs.
+agent's user for less than a millisecond, while nothing of this sandbox runs; those of others cannot see it.
 
 Where that does not do, it forks, and the child puts them on for good:
 
 - in cgroups of the second version, which only a child can be born into: to move a process there takes some 10 ms;
+- in a cgroup that has been lived in, where the holder might have to wait for processor time, or be killed for memory;
 - without namespaces, where the child has to see to it by itself that it ends with the holder, as bubblewrap does.
 """
 
@@ -60,7 +61,7 @@ def start(
     """
     with _moved_up(fds, text) as (commands, output, status, *offered):
         placed = [(commands, 0), (output, 1), (output, 2), (status, 3), *((fd, FILTER_FD) for fd in offered)]
-        if spawn and (cgroup is None or cgroup.can_be_visited):
+        if spawn and (cgroup is None or cgroup.can_be_visited()):
             return _spawn(argv, env, placed, owner, cgroup)
         pid = cgroup.fork() if cgroup else os.fork()
         if pid == 0:
@@ -79,10 +80,12 @@ def _moved_up(fds: list[int], text: bytes) -> Iterator[list[int]]:
         moved += [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in fds]
         if text:
             source, sink = os.pipe()
-            os.write(sink, text)  # far smaller than a pipe
-            os.close(sink)
-            moved.append(fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, _ABOVE))
-            os.close(source)
+            try:
+                os.write(sink, text)  # far smaller than a pipe
+                moved.append(fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, _ABOVE))
+            finally:
+                os.close(sink)
+                os.close(source)
         yield moved
     finally:
         for fd in moved:
@@ -94,12 +97,13 @@ def _spawn(
 ) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, fd, target) for fd, target in placed]  # all other descriptors close by themselves
     with contextlib.ExitStack() as taken_off:
+        taken_off.callback(kernel.leave_keyring)
         kernel.leave_keyring()
         if cgroup:
             taken_off.callback(cgroup.leave)
             cgroup.enter()
         if owner:
-            taken_off.callback(_be_root)
+            taken_off.callback(_be_root, os.getgroups())
             _be(owner)
         return os.posix_spawn(argv[0], argv, env, file_actions=actions, setpgroup=0, setsigdef=_IGNORED)
 
@@ -113,9 +117,10 @@ def _be(owner: tuple[int, int]) -> None:
     os.setresuid(uid, uid, 0)
 
 
-def _be_root() -> None:
+def _be_root(groups: list[int]) -> None:
     os.setresuid(0, 0, 0)
     os.setresgid(0, 0, 0)
+    os.setgroups(groups)
 
 
 def _become(

@@ -46,9 +46,9 @@ def test_exec_1_a_closed_work_tree_and_a_killed_shell(tiny_task, isolated, earns
 
 def test_exec_2_a_closed_work_tree_and_a_time_out(tiny_task, isolated, earns):
     actions = (f"{CLOSED}; sleep 9", "cd /; echo back")
-    seen, _ = earns(0, tiny_task, isolated, *actions, command_s=0.3)
+    seen, _ = earns(0, tiny_task, isolated, *actions, command_s=1.0)
     assert "killed at its limit" in seen[1]
-    earns(1, tiny_task, isolated, f"{FIX}; {actions[0]}", actions[1], command_s=0.3)
+    earns(1, tiny_task, isolated, f"{FIX}; {actions[0]}", actions[1], command_s=1.0)
 
 
 STEAL = """
@@ -82,9 +82,9 @@ def test_exec_4_the_same_from_the_tests(task, verifier, arena):
 
 
 def test_exec_5_a_stopped_shell(tiny_task, isolated, earns):
-    seen, _ = earns(0, tiny_task, isolated, "kill -STOP $$; kill -STOP -1", "echo works", command_s=0.4)
+    seen, _ = earns(0, tiny_task, isolated, "kill -STOP $$; kill -STOP -1", "echo works", command_s=1.0)
     assert seen[2] == "works\n[exit code 0]"
-    earns(1, tiny_task, isolated, f"{FIX}; kill -STOP $$", command_s=0.4)
+    earns(1, tiny_task, isolated, f"{FIX}; kill -STOP $$", command_s=1.0)
 
 
 def test_exec_6_a_full_disk_and_the_edit_tool(tiny_task, isolated, earns):

@@ -161,8 +161,8 @@ def test_stragglers_are_cut_at_the_deadline(tiny_task, best_kind):
     release = threading.Event()
     policy = Scripted([FIX], ["sleep 100"], [lambda: release.wait(60) and "true"])
     started = time.monotonic()
-    episodes = run_group(tiny_task, policy, group_size=3, sandbox=best_kind, verify=False, deadline_s=4)
-    assert 3 < time.monotonic() - started < 40
+    episodes = run_group(tiny_task, policy, group_size=3, sandbox=best_kind, verify=False, deadline_s=10)
+    assert 9 < time.monotonic() - started < 50
     release.set()
     assert [episode.status for episode in episodes] == ["submitted", "cut", "cut"]
     assert [episode.error for episode in episodes[1:]] == ["deadline of the group"] * 2

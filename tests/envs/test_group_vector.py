@@ -1,12 +1,13 @@
 import pickle
 import threading
-import time
+import uuid
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
+from pipelines import running, wait_until
 
 from gagar_env.envs.group_vector import GroupVectorEnv, make_group_vector
 from gagar_env.envs.member import Member
@@ -44,12 +45,17 @@ def test_a_group_runs_side_by_side_to_its_rewards(make_group, fix):
     assert infos["_valid"].tolist() == [True] * 3
 
 
-def test_members_run_at_the_same_time(make_group):
+def test_members_run_at_the_same_time(make_group, monkeypatch):
+    meeting, step = threading.Barrier(4, timeout=60), RepoEditEnv.step
+
+    def meet(self, action):
+        meeting.wait()  # all four are in their step
+        return step(self, action)
+
+    monkeypatch.setattr(RepoEditEnv, "step", meet)
     env = make_group(group_size=4, verify=False)
     env.reset()
-    started = time.monotonic()
-    env.step(["sleep 2"] * 4)
-    assert time.monotonic() - started < 6
+    assert env.step(["true"] * 4)[4]["exit_code"].tolist() == [0] * 4
 
 
 def test_finished_and_waiting_members_are_skipped(make_group, fix):
@@ -185,7 +191,7 @@ class Raises(RepoEditEnv):
 @pytest.mark.slow
 @pytest.mark.parametrize("at", ["reset", "step", "grading", "close"])
 def test_dist_3_one_bad_member_costs_only_itself(tiny_task, best_kind, fix, at, caplog):
-    made = []
+    made, before = [], set(threading.enumerate())  # a thread of another test may still wait for something
 
     def make_env():
         made.append(Raises(tiny_task, sandbox=best_kind))
@@ -207,7 +213,8 @@ def test_dist_3_one_bad_member_costs_only_itself(tiny_task, best_kind, fix, at, 
         assert f"broken in {at}" in records[i].error
     env.close()
     assert all(member.episode for member in made if member.at != "reset")
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("gagar")]
+    mine = set(threading.enumerate()) - before
+    assert not [thread for thread in mine if thread.name.startswith("gagar")]
 
 
 def test_dist_3_interrupts_pass_through(tiny_task, best_kind):
@@ -254,11 +261,12 @@ def test_closing_ends_a_running_step(make_group):
     env = make_group(group_size=2, verify=False)
     env.reset()
     steps = []
-    thread = threading.Thread(target=lambda: steps.append(env.step(["sleep 100"] * 2)))
+    endless = f"sleep 9{uuid.uuid4().int % 10**9:09}"  # no other worker's
+    thread = threading.Thread(target=lambda: steps.append(env.step([endless] * 2)))
     thread.start()
-    time.sleep(0.5)
+    wait_until(lambda: len(running(endless.replace(" ", "\0"))) == 2)
     env.close()
-    thread.join(20)
+    thread.join(60)
     assert steps[0][3].tolist() == [True, True]
     assert steps[0][4]["status"].tolist() == ["cut"] * 2
 

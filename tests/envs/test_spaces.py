@@ -28,10 +28,10 @@ def test_membership_does_not_look_at_the_characters():
     space, short, long = UnicodeText(), "a", "é" * 50_000_000
 
     def cost(text):
-        started = time.perf_counter()
+        started = time.thread_time()  # a busy machine takes its turns from the clock on the wall
         for _ in range(1000):
             assert text in space
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     cost(short)
     assert cost(long) < 50 * cost(short) + 0.05

@@ -32,15 +32,15 @@ def tidy(engine_works):
 
 @pytest.fixture
 def nothing_left(engine_works):
-    """Containers and nameless images are as many after the test as before, but for those of others' runs."""
+    """No container of this process is new after the test; one of before may end meanwhile, as the engine gets to it."""
     from gagar_env.sandbox.docker.owners import RUN, run_id
 
     def ours():
-        return engine().containers(all=True, filters={"label": f"{RUN}={run_id()}"})
+        return {entry["Id"] for entry in engine().containers(all=True, filters={"label": f"{RUN}={run_id()}"})}
 
-    before = len(ours())
+    before = ours()
     yield
-    assert len(ours()) == before
+    assert ours() <= before
 
 
 def tar(entries):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -16,33 +17,41 @@ from gagar_env.envs.group_vector import GroupVectorEnv
 from gagar_env.errors import GagarError
 from gagar_env.jobs import GroupJob
 
-ENDLESS = "sleep 97531"
+MARK = f"97{uuid.uuid4().int % 10**9:09}"  # of this process alone: other workers run these tests too
+ENDLESS = f"sleep {MARK}"
 PLUGINS = Path(__file__).parents[1] / "plugins"
 
 
 @pytest.fixture(autouse=True)
 def no_process_stays():
     yield
-    wait_until(lambda: not running(ENDLESS.split()[1]))
+    wait_until(lambda: not running(MARK))
+
+
+@pytest.fixture
+def threads():
+    """Counts threads of this test whose name begins so: those of other tests may still wait for something."""
+    before = set(threading.enumerate())
+    return lambda *names: sum(t.name.startswith(names) for t in set(threading.enumerate()) - before)
 
 
 @pytest.mark.slow
-def test_a_policy_that_never_comes_back_holds_up_nothing(make, jobs):
+def test_a_policy_that_never_comes_back_holds_up_nothing(make, jobs, threads):
     hold = threading.Event()
     policy = Scripted(["true"], [lambda seed: hold.wait(LONG_S) and "true"])
     try:
-        with make(policy, group_size=2, groups=2, verify=False, deadline_s=5) as pipeline:
+        with make(policy, group_size=2, groups=2, verify=False, deadline_s=10) as pipeline:
             batches = list(pipeline.run(jobs(2, size=2)))
         for batch in batches:
             assert [episode.status for episode in batch.episodes] == ["submitted", "cut"]
             assert batch.episodes[1].error == "deadline of the group"
-        assert sum(t.name.startswith("gagar-member") for t in threading.enumerate()) == 2
-        assert not any(t.name.startswith(("gagar-group", "gagar-grading")) for t in threading.enumerate())
+        assert threads("gagar-member") == 2
+        assert not threads("gagar-group", "gagar-grading")
     finally:
         hold.set()
 
 
-def test_leaving_the_loop_ends_what_runs(make, jobs):
+def test_leaving_the_loop_ends_what_runs(make, jobs, threads):
     begun = threading.Event()
     policy = Scripted([lambda seed: "submit" if seed < 2 else (begun.set(), ENDLESS)[1]], ["submit"])
     with make(policy, group_size=2, groups=2, verify=False) as pipeline:
@@ -50,12 +59,12 @@ def test_leaving_the_loop_ends_what_runs(make, jobs):
             assert batch.attempt == 0
             wait_for(begun)
             break
-        assert not any(t.name.startswith(("gagar-group", "gagar-grading")) for t in threading.enumerate())
+        assert not threads("gagar-group", "gagar-grading")
 
 
 @pytest.mark.usefixtures("judged_at_once")
 @pytest.mark.parametrize("knows_cancel", [True, False])
-def test_leaving_the_loop_cancels_what_is_graded(make, jobs, knows_cancel):
+def test_leaving_the_loop_cancels_what_is_graded(make, jobs, threads, knows_cancel):
     asked, cancelled = threading.Event(), threading.Event()
 
     def judge(workspace):
@@ -70,13 +79,13 @@ def test_leaving_the_loop_cancels_what_is_graded(make, jobs, knows_cancel):
         for _ in pipeline.run(jobs(3)):
             wait_for(asked)
             break
-        assert not any(t.name.startswith(("gagar-group", "gagar-grading")) for t in threading.enumerate())
+        assert not threads("gagar-group", "gagar-grading")
     assert cancelled.is_set() == knows_cancel
     cancelled.set()
 
 
 @pytest.mark.slow
-def test_leaving_the_loop_ends_the_requests_of_a_judge(make, jobs, judged_at_once, chat_server):
+def test_leaving_the_loop_ends_the_requests_of_a_judge(make, jobs, judged_at_once, chat_server, threads):
     asked = threading.Event()
     chat_server.script = lambda request, number: (asked.set(), slow(600))[1]
     judge = AgenticGrader("m", base_url=chat_server.url, cache=False, sandbox="none")
@@ -88,7 +97,7 @@ def test_leaving_the_loop_ends_the_requests_of_a_judge(make, jobs, judged_at_onc
 
     with make(Scripted(*MIXED), judge) as pipeline, pytest.raises(OSError, match="enough"):
         list(pipeline.run(given()))
-    wait_until(lambda: not gagar_threads())
+    wait_until(lambda: not threads("gagar"))
     assert len(chat_server.requests) == 1
 
 
@@ -101,13 +110,13 @@ def test_leaving_the_loop_ends_test_runs(make, tiny_task, tmp_path):
 
         def given():
             yield GroupJob(0, hangs, seed=0)
-            wait_until(lambda: running(ENDLESS.split()[1]))
+            wait_until(lambda: running(MARK))
             assert pipeline.levels()["verifying"] == 1
             raise OSError("enough")
 
         with pytest.raises(OSError, match="enough"):
             list(pipeline.run(given()))
-        wait_until(lambda: not running(ENDLESS.split()[1]))
+        wait_until(lambda: not running(MARK))
     assert not any(pipeline.levels().values())
 
 
@@ -182,7 +191,7 @@ def test_closing_from_another_thread_ends_a_run_that_waits(make, jobs):
 
 
 SCRIPT = """
-import sys, threading
+import os, sys, threading
 from gagar_env.pipeline import GroupJob, Pipeline
 from gagar_env.tasks.registry import load_task
 from pipelines import Scripted
@@ -190,10 +199,10 @@ from pipelines import Scripted
 task = load_task("ledger-rounding")
 
 def act(seed):
-    print("acting", flush=True)
+    os.write(1, b"acting\\n")  # whole, as `print` of many threads would not be
     if sys.argv[1] == "hangs":
         threading.Event().wait()
-    return "sleep 97531"
+    return os.environ["ENDLESS"]  # not in the command line of this program, where it would be found
 
 settings = {"deadline_s": 3} if sys.argv[1] == "hangs" else {}
 with Pipeline(Scripted([act]), group_size=2, groups=2, verify=False, sandbox=sys.argv[2], **settings) as pipeline:
@@ -207,7 +216,7 @@ def program(best_kind):
     started = []
 
     def start(what):
-        environment = {**os.environ, "PYTHONPATH": str(PLUGINS), "GAGAR_UNCHECKED": "ignore"}
+        environment = {**os.environ, "PYTHONPATH": str(PLUGINS), "GAGAR_UNCHECKED": "ignore", "ENDLESS": ENDLESS}
         command = [sys.executable, "-c", SCRIPT, what, best_kind]
         started.append(
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
@@ -232,9 +241,9 @@ def test_dist_3_ctrl_c_ends_a_run_and_all_of_its_processes(program):
     one = program("works")
     for _ in range(4):
         assert one.stdout.readline() == "acting\n"
-    wait_until(lambda: running(ENDLESS.split()[1]))
+    wait_until(lambda: running(MARK))
     one.send_signal(signal.SIGINT)
     _, err = one.communicate(timeout=LONG_S)
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert one.returncode == -signal.SIGINT
-    wait_until(lambda: not running(ENDLESS.split()[1]))
+    wait_until(lambda: not running(MARK))

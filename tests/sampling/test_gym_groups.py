@@ -222,7 +222,7 @@ def test_what_does_not_end_is_cut():
         return lambda observation: (seed == 1 and release.wait(60), str(seed))[1]
 
     task = scripted([[1]], policy=policy, at_once=2)
-    episodes = run_gym_group(task, group_size=3, deadline_s=0.5)
+    episodes = run_gym_group(task, group_size=3, deadline_s=2)
     release.set()
     assert [episode.status for episode in episodes] == ["submitted", "cut", "submitted"]
     assert not episodes[1].valid

@@ -2,6 +2,7 @@
 
 import os
 import time
+import uuid
 
 import pytest
 
@@ -97,22 +98,23 @@ def test_files_stay_between_commands(sh):
 
 
 def test_exec_1_timeout_kills_the_whole_tree(sh):
+    number = uuid.uuid4().int % 10**9  # without isolation the processes of other workers' tests are seen as well
+    marks = f"sleep 9{number:09}", f"while {number}: pass"
     started = time.monotonic()
-    result = sh('echo partial; python3 -c "while True: pass" & setsid sleep 987 & wait', timeout_s=1)
-    assert time.monotonic() - started < 10
+    result = sh(f'echo partial; python3 -c "{marks[1]}" & setsid {marks[0]} & wait', timeout_s=1)
+    assert time.monotonic() - started < 60  # and not until the processes end, which they never do
     assert result.timed_out
     assert result.exit_code == 124
     assert result.output.startswith(b"partial\n")
     left = sh("for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$p; echo; done 2>/dev/null").output
-    assert b"sleep 987" not in left
-    assert b"while True: pass" not in left
+    assert not [mark for mark in marks if mark.encode() in left]
     assert sh("echo next").output == b"next\n"
 
 
 def test_exec_2_background_child_does_not_hold_the_call(sh):
     result = sh("sleep 300 & echo hi", timeout_s=30)
     assert (result.exit_code, result.output, result.timed_out) == (0, b"hi\n", False)
-    assert result.seconds < 10
+    assert result.seconds < 25
 
 
 def test_exec_2_silent_grandchild_with_open_pipe(sh):

@@ -2,10 +2,13 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -141,17 +144,33 @@ def test_minimal_dev(sh):
     assert not any(n.startswith(("sd", "vd", "nvme", "mem", "kvm", "fuse", "loop")) for n in names)
 
 
+def unique_sleep() -> str:
+    """A command that no other test runs: other workers have theirs on this machine too."""
+    return f"sleep 9{uuid.uuid4().int % 10**9:09}"
+
+
+def running(marker: str) -> list[int]:
+    """Processes of this machine with this command line."""
+    listing = subprocess.run(["pgrep", "-fx", marker], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in listing.stdout.split()]
+
+
 def test_run_as_root_drops_to_another_user(sh):
     if os.geteuid() != 0:
         pytest.skip("this test is about running as root")
-    worker = threading.Thread(target=lambda: sh("sleep 1.284"))
+    marker = unique_sleep()
+    worker = threading.Thread(target=lambda: sh(marker, timeout_s=60))
     worker.start()
-    found: list[str] = []
-    while not found and worker.is_alive():
-        listing = subprocess.run(["pgrep", "-fx", "sleep 1.284"], capture_output=True, text=True, check=False)
-        found = listing.stdout.split()
-    assert Path(f"/proc/{found[0]}").stat().st_uid == SANDBOX_UID
-    worker.join()
+    found: list[int] = []
+    try:
+        while not found and worker.is_alive():
+            found = running(marker)
+        assert found
+        assert Path(f"/proc/{found[0]}").stat().st_uid == SANDBOX_UID
+    finally:
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
+        worker.join()
 
 
 def test_life_2_fork_bomb_stays_inside(tree, limits, kind, system):
@@ -191,24 +210,27 @@ def test_limits_cannot_be_raised(sh):
 
 
 def test_a_dead_driver_takes_its_sandboxes_along(tree, tmp_path):
+    marker = unique_sleep()
     code = f"""
-import os, sys, signal
+import os, sys, signal, subprocess
 from pathlib import Path
 from gagar_env.sandbox import SandboxSpec, open_sandbox
 box = open_sandbox("bwrap", SandboxSpec(tree=Path({str(tree)!r})))
 print(box._holder.call("where"), flush=True)
 import threading
-threading.Thread(target=lambda: box.run("sleep 985", timeout_s=100)).start()
-import time; time.sleep(0.5)
+worker = threading.Thread(target=lambda: box.run({marker!r}, timeout_s=100))
+worker.start()
+while worker.is_alive() and subprocess.run(["pgrep", "-fx", {marker!r}], stdout=subprocess.DEVNULL).returncode:
+    pass
+print("alive" if worker.is_alive() else "ended", flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False)
-    for _ in range(100):
-        left = subprocess.run(["pgrep", "-f", "sleep 985"], capture_output=True, check=False).stdout
-        if not left:
-            break
-        threading.Event().wait(0.1)
-    assert left == b""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False, stdout=subprocess.PIPE)
+    assert done.stdout.endswith(b"alive\n")
+    patience = time.monotonic() + 30
+    while left := running(marker):
+        assert time.monotonic() < patience, left
+        time.sleep(0.1)
 
 
 def test_works_for_an_ordinary_user(tmp_path):

@@ -384,7 +384,7 @@ def test_the_next_call_goes_on_in_the_schedule(make, tiny_task):
 
 @pytest.mark.slow
 def test_stragglers_are_cut_and_the_group_goes_on(make):
-    env = make(group_size=3, grading={"rollout_deadline_s": 5.0})
+    env = make(group_size=3, grading={"rollout_deadline_s": 15.0})  # two are verified within it
     started = time.monotonic()
     batches = list(env.collect(Plan([[FIX], [], ["sleep 100"]]), 1))
     assert time.monotonic() - started < 60
@@ -394,11 +394,12 @@ def test_stragglers_are_cut_and_the_group_goes_on(make):
 
 
 def test_leaving_the_loop_ends_what_runs(make):
+    before = set(threading.enumerate())  # a member of another test may still wait for something
     env = make(group_size=2, num_groups=2)
     for _ in env.collect(Plan([[FIX], [], ["sleep 100"], ["sleep 100"]]), 2):
         break
     ends_at = time.monotonic() + 20
-    while any(thread.name.startswith("gagar-member") for thread in threading.enumerate()):
+    while any(thread.name.startswith("gagar-member") for thread in set(threading.enumerate()) - before):
         assert time.monotonic() < ends_at
         time.sleep(0.05)
 

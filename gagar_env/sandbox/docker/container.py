@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import sys
+import time
 import uuid
 import weakref
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ _GUARD = (
 """A `sleep` that is killed does not count: where commands run as root each of them ends all that it may."""
 _STEP_S = 60
 _MEASURE_S = 2.0
+_SETTLE_S = 5.0
 _INODES = 200_000
 _open: weakref.WeakSet[Container] = weakref.WeakSet()
 _OWN_PROCESSES = 8
@@ -131,6 +133,18 @@ class Container:
             raise SandboxDiedError(f"{what}: {error}") from error
         if not state.get("Running") or state.get("Dead"):
             raise SandboxDiedError(f"the container was killed: exit code {state.get('ExitCode')}")
+
+    def see_to_its_end(self) -> None:
+        """As `check`, for one whose processes are gone or do not answer: a busy engine learns late that it was killed.
+
+        Raises:
+            SandboxDiedError: If it does not run, or does not any more within some seconds.
+        """
+        until = time.monotonic() + _SETTLE_S
+        self.check()
+        while time.monotonic() < until:
+            time.sleep(0.1)
+            self.check()
 
     def restart(self) -> None:
         """End all its processes and begin anew; what is in its layer stays.

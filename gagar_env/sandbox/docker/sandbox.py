@@ -88,8 +88,8 @@ class DockerSandbox:
         try:
             session = Session(self._container.id, script, self._plan.user)
         except SandboxError:
-            # so many processes that the engine cannot start one more: end them with the container's own restart
-            self._container.check()
+            # killed from outside, or so many processes that the engine cannot start one more: those end with a restart
+            self._container.see_to_its_end()
             try:
                 self._container.restart()
             except SandboxError as error:
