@@ -169,8 +169,8 @@ def confine(filter_text: bytes) -> None:
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Attach a file system."""
     done = _libc.mount(
-        source.encode(),
-        target.encode(),
+        os.fsencode(source),
+        os.fsencode(target),
         kind.encode() or None,
         ctypes.c_ulong(flags),
         options.encode() or None,
@@ -180,7 +180,7 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 def detach(target: str) -> None:
     """Take away what is mounted there, with all that is mounted below; what is in use goes when its last user does."""
-    _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
+    _check(_libc.umount2(os.fsencode(target), MNT_DETACH), f"umount {target}")
 
 
 def leave_keyring() -> None:

@@ -48,7 +48,12 @@ if asked["ambient"]:  # one capability that a program keeps when its user change
     sets[2] = 1
     assert libc.capset(header, sets) == 0
     assert libc.prctl(47, 2, 0, 0, 0) == 0
-cgroup = Cgroup(find_places(), memory_mb=512, disk_mb=0, processes=64, cpus=1.0) if asked["cgroup"] else None
+places = find_places()
+cgroup = Cgroup(places, memory_mb=512, disk_mb=0, processes=64, cpus=1.0) if asked["cgroup"] else None
+if asked["moved"]:  # by somebody who manages jobs, say
+    place = next(folder for folder, _, version in places if version == 1)
+    os.mkdir(f"{place}/moved-{os.getpid()}")
+    open(f"{place}/moved-{os.getpid()}/tasks", "w").write("0")
 os.open("/etc/shadow", os.O_RDONLY)  # a file that nobody else may read
 (commands, feed), (answers, output), (told, status) = os.pipe(), os.pipe(), os.pipe()
 os.write(feed, b"line\\n")
@@ -74,6 +79,9 @@ for fd in given[1:]:
     os.close(fd)
 if cgroup:
     assert cgroup.remove()
+if asked["moved"]:
+    open(f"{place}/tasks", "w").write("0")
+    os.rmdir(f"{place}/moved-{os.getpid()}")
 out = os.read(answers, 60000).decode()
 told = os.read(told, 99).decode()
 print(json.dumps({"error": error, "code": code, "out": out, "told": told, "same": before == after}))
@@ -91,7 +99,7 @@ def start(request):
             "text": 4000,
             "cgroup": False,
         }
-        asked |= {"crossed": False, "ambient": False, **more}
+        asked |= {"crossed": False, "ambient": False, "moved": False, **more}
         command = [sys.executable, "-I", "-S", "-B", "-c", HOLDER, str(ROOT), json.dumps(asked)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=60)
         assert done.returncode == 0, done.stderr
@@ -130,6 +138,13 @@ def test_the_holder_is_what_it_was(start):
 def test_the_program_is_in_the_cgroup(start):
     assert "/gagar." in start(cgroup=True)["out"]
     assert "/gagar." not in start(cgroup=False)["out"]
+
+
+@pytest.mark.skipif(not any(version == 1 for *_, version in find_places()), reason="no cgroups of the first version")
+def test_a_holder_that_was_moved_stays_where_it_is(start):
+    said = start(cgroup=True, moved=True)
+    assert said["same"]
+    assert "/gagar." in said["out"]
 
 
 def test_a_program_that_cannot_be_started_leaves_nothing(start):
