@@ -40,7 +40,7 @@ class Holder:
     def __init__(self, spec: dict[str, Any], places: list[Place], *, again: bool = False) -> None:
         self.spec = spec
         self.owner: tuple[int, int] | None = tuple(spec["owner"]) if spec["owner"] else None
-        self.server = 0
+        self.server, self.opened = 0, False
         self.stamps: dict[str, Any] | None = None
         self.in_user_namespace = spec["isolate"] and self.owner is None
         if not again:
@@ -122,7 +122,9 @@ class Holder:
 
     def open_shell(self, argv: list[str], env: dict[str, str], fds: list[int]) -> int:
         """Start the shell server with descriptors 0, 1 and 3 from `fds`; whatever ran before is killed."""
-        self.kill_all()
+        if self.opened:
+            self.kill_all()
+        self.opened = True
         argv = [part.replace("{room}", self.room) for part in argv]
         self.server = start(
             argv, env, fds, text=self.spec["filter"], owner=self.owner, cgroup=self.cgroup, spawn=self.spec["isolate"]
