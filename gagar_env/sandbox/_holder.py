@@ -34,6 +34,14 @@ MOST_SERVED = 500
 FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "run", "stage")
 
 
+_gone: tuple[str, ...] = ()
+"""What this process cannot reach any more: see `forget_mounts`."""
+
+
+def _sources(spec: dict[str, Any]) -> list[str]:
+    return [spec["tree"], *spec["binds"]]
+
+
 class Holder:
     """One sandbox, from the inside of its private mount namespace (or, without namespaces, a temporary folder)."""
 
@@ -47,6 +55,8 @@ class Holder:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
             if spec["isolate"]:
                 self._leave(places)
+        elif lost := next((path for path in _sources(spec) if f"{path}/".startswith(_gone)), None):
+            raise FileNotFoundError(f"{lost} is not where this holder can reach it")  # a new one can
         self.lower = os.open(spec["tree"], DIRECTORY)
         self.room = self._private_room() if spec["isolate"] else tempfile.mkdtemp(prefix="gagar-")
         for name in (*FOLDERS, *(f"room{number}" for number in range(spec["rooms"]))):
@@ -62,8 +72,9 @@ class Holder:
     def _leave(self, places: list[Place]) -> None:
         """Enter a mount namespace of our own, with the right to mount in it."""
         kernel.own_mounts()
+        global _gone
         with contextlib.suppress(OSError, ValueError):  # it only saves time
-            kernel.forget_mounts([folder for folder, _, _ in places])
+            _gone = kernel.forget_mounts([*_sources(self.spec), *(folder for folder, _, _ in places)])
         self.in_user_namespace = self.owner is None
 
     def _private_room(self) -> str:

@@ -34,17 +34,23 @@ try:
     open(f"{room}/covered/file", "w").close()
     kernel.mount("tmpfs", f"{room}/carries", "tmpfs", 0)
     kernel.mount("tmpfs", f"{room}/tree", "tmpfs", 0)
+    kernel._PLACES_OF_ENGINES = (f"{room}/engine/",)
+    for name in ("unused", "volume"):
+        os.makedirs(f"{room}/engine/{name}")
+        kernel.mount("tmpfs", f"{room}/engine/{name}", "tmpfs", 0)
 except PermissionError as error:
     print(json.dumps(str(error)))
     raise SystemExit
 before = table()
-kernel.forget_mounts([f"{room}/used/deep/below"])
+told = kernel.forget_mounts([f"{room}/used/deep/below", f"{room}/engine/volume"])
 gone = [[path.removeprefix(room), kind] for path, kind in before if path.startswith(room)]
 for path, kind in table():
     if path.startswith(room):
         gone.remove([path.removeprefix(room), kind])
-print(json.dumps({"gone": gone, "kinds": sorted({kind for _, kind in set(before) - set(table())}),
-                  "odd": odd, "file": os.path.exists(f"{room}/covered/file")}))
+kinds = sorted({kind for _, kind in set(before) - set(table())})
+told = [path.removeprefix(room) for path in told if path.startswith(room)]
+file = os.path.exists(f"{room}/covered/file")
+print(json.dumps({"gone": gone, "kinds": kinds, "odd": odd, "told": told, "file": file}))
 """
 
 
@@ -56,6 +62,7 @@ def test_what_holds_no_files_goes_unless_it_is_used_or_covered(tmp_path):
     if isinstance(said, str):
         assert os.geteuid() != 0, said
         pytest.skip(f"no mount namespace can be had here: {said}")
-    assert said["gone"] == [["/gone", "devpts"], [f"/{said['odd']}", "devpts"]]
+    assert said["gone"] == [["/gone", "devpts"], [f"/{said['odd']}", "devpts"], ["/engine/unused", "tmpfs"]]
+    assert said["told"] == [f"{path}/" for path, _ in said["gone"]]
     assert said["file"]
-    assert not {"tmpfs", "overlay", "ext4", "xfs", "btrfs", "nfs", "proc", "sysfs", "devtmpfs"} & set(said["kinds"])
+    assert not {"ext4", "xfs", "btrfs", "nfs", "proc", "sysfs", "devtmpfs"} & set(said["kinds"])
