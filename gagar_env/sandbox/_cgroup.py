@@ -217,9 +217,11 @@ def find_places() -> list[Place]:
 def _note_home(places: list[Place]) -> None:
     """Remember where this process is, if each of `places` of the first version is just there."""
     global _home
-    firsts = [folder for folder, _, version in places if version == 1]
-    there = all(str(os.getpid()) in _lines(f"{folder}/cgroup.procs") for folder in firsts)
-    _home = _lines("/proc/self/cgroup") if there else None
+    _home = None
+    with contextlib.suppress(OSError):
+        firsts = [folder for folder, _, version in places if version == 1]
+        if all(str(os.getpid()) in _lines(f"{folder}/cgroup.procs") for folder in firsts):
+            _home = _lines("/proc/self/cgroup")
 
 
 def _offered() -> list[Place]:
@@ -231,7 +233,7 @@ def _offered() -> list[Place]:
     seen: set[str] = set()
     for row in kernel.mount_table():
         root, mount = row[3:5]
-        kind, _, options = row[row.index("-") + 1 :]
+        kind, options = row[row.index("-") + 1], row[-1]
         if kind == "cgroup2" and "" in own:
             place = _second_version(mount, _below(own[""], root))
         elif kind == "cgroup":

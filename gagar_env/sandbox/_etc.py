@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from gagar_env.cache import build_once
+from gagar_env.cache import build_once, discard
 from gagar_env.errors import EnvironmentBuildError
 
 COPIES = ("ld.so.cache", "localtime", "mime.types")
@@ -26,8 +26,8 @@ TEXTS = {
 }
 _ALTERNATIVES = "alternatives"
 """A folder of links, by which some systems choose one of many programs of one name."""
-_folders: dict[str, Path] = {}
-"""By the setting that says where the cache is."""
+_folders: dict[tuple[str | None, ...], Path] = {}
+"""By the variables that say where the cache is."""
 
 
 @functools.cache
@@ -47,16 +47,21 @@ def _content() -> tuple[str, dict[str, bytes], dict[str, str]]:
 
 def etc_folder() -> Path:
     """Its place on this machine."""
-    key = os.environ.get("GAGAR_CACHE", "")
-    folder = _folders.get(key)
-    if folder is None or not os.path.exists(folder / "passwd"):  # somebody may have deleted the cache by hand
-        folder = _folders[key] = _made()
+    variables = tuple(map(os.environ.get, ("GAGAR_CACHE", "XDG_CACHE_HOME", "HOME")))
+    folder = _folders.get(variables)
+    if folder is None or not os.path.exists(folder / "passwd"):
+        folder = _folders[variables] = _made()
     return folder
 
 
 def _made() -> Path:
+    key, *_ = _content()
     try:
-        return build_once("etc", _content()[0], _write, sealed=True, note="/etc of local sandboxes")
+        folder = build_once("etc", key, _write, sealed=True, note="/etc of local sandboxes")
+        if not os.path.exists(folder / "passwd"):  # somebody has deleted a part of the cache by hand
+            discard("etc", key)
+            folder = build_once("etc", key, _write, sealed=True, note="/etc of local sandboxes")
+        return folder
     except (EnvironmentBuildError, RuntimeError):  # no cache, or no home for one: a sandbox does without
         folder = Path(tempfile.mkdtemp(prefix="gagar-etc-"))
         atexit.register(_remove, folder, os.getpid())

@@ -46,6 +46,15 @@ def as_capture(changes: Iterable[tuple[str, Any]], dropped: Iterable[tuple[str, 
     )
 
 
+def _place(path: str) -> tuple[int, int] | None:
+    """What is there: device and number of the file; None where nothing is."""
+    try:
+        there = os.stat(path)
+    except OSError:  # the holder says which, and why
+        return None
+    return there.st_dev, there.st_ino
+
+
 class HeldSandbox:
     """A sandbox whose tree and processes belong to a holder process. Subclasses say how the shell is started."""
 
@@ -62,7 +71,9 @@ class HeldSandbox:
         self._shell: Shell | None = None
         self._closed = False
         self._lock = threading.Lock()
-        self._holder = HolderClient(self._holder_spec(), nest)
+        wanted = self._holder_spec()
+        wanted["places"] = {path: _place(path) for path in (wanted["tree"], *wanted["binds"])}
+        self._holder = HolderClient(wanted, nest)
         try:
             self._open_shell()
         except BaseException:

@@ -34,14 +34,6 @@ MOST_SERVED = 500
 FOLDERS = ("tree", "tmp", "home", "scratch", "shm", "run", "stage")
 
 
-_gone: tuple[str, ...] = ()
-"""What this process cannot reach any more: see `forget_mounts`."""
-
-
-def _sources(spec: dict[str, Any]) -> list[str]:
-    return [spec["tree"], *spec["binds"]]
-
-
 class Holder:
     """One sandbox, from the inside of its private mount namespace (or, without namespaces, a temporary folder)."""
 
@@ -55,9 +47,7 @@ class Holder:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
             if spec["isolate"]:
                 self._leave(places)
-        elif lost := next((path for path in _sources(spec) if f"{path}/".startswith(_gone)), None):
-            raise FileNotFoundError(f"{lost} is not where this holder can reach it")  # a new one can
-        self.lower = os.open(spec["tree"], DIRECTORY)
+        self.lower = self._open(spec["tree"], DIRECTORY)
         self.room = self._private_room() if spec["isolate"] else tempfile.mkdtemp(prefix="gagar-")
         for name in (*FOLDERS, *(f"room{number}" for number in range(spec["rooms"]))):
             self._make(name)
@@ -72,13 +62,21 @@ class Holder:
     def _leave(self, places: list[Place]) -> None:
         """Enter a mount namespace of our own, with the right to mount in it."""
         kernel.own_mounts()
-        global _gone
         with contextlib.suppress(OSError, ValueError):  # it only saves time
-            _gone = kernel.forget_mounts([*_sources(self.spec), *(folder for folder, _, _ in places)])
+            kernel.forget_mounts([folder for folder, _, _ in places])
         self.in_user_namespace = self.owner is None
 
+    def _open(self, path: str, flags: int) -> int:
+        """Open what the driver has there: what was mounted since this process has mounts of its own is not here."""
+        fd = os.open(path, flags)
+        there = os.fstat(fd)
+        if (there.st_dev, there.st_ino) != self.spec["places"].get(path):
+            os.close(fd)
+            raise FileNotFoundError(f"{path} is not what it is for the trainer")  # a new holder sees it
+        return fd
+
     def _private_room(self) -> str:
-        sources = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self.spec["binds"]]
+        sources = [self._open(path, os.O_PATH | os.O_CLOEXEC) for path in self.spec["binds"]]
         size = f"size={self.spec['disk_mb']}m,nr_inodes=500000,mode=755"
         kernel.mount("tmpfs", ROOM, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, size)
         os.mkdir(f"{ROOM}/stage", 0o755)

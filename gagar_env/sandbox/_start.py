@@ -2,7 +2,8 @@
 
 A fork of an interpreter costs some 1.5 ms of processor time, most of it for pages that are copied and thrown away. So
 the holder puts on what the program is to have, spawns it, which copies nothing, and takes it off again. It wears the
-agent's user for less than a millisecond, while nothing of this sandbox runs; those of others cannot see it.
+agent's user for less than a millisecond, while nothing of this sandbox runs. Those of others cannot see it; a warm
+server could signal it then, and end its own sandboxes, but with root as its saved user not trace or read it.
 
 Where that does not do, it forks, and the child puts them on for good:
 

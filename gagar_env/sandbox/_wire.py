@@ -12,15 +12,20 @@ import struct
 from typing import Any
 
 _HEAD = struct.Struct("!Q")
+_SMALL = 1 << 16
 
 
 def send(connection: socket.socket, value: Any, fds: tuple[int, ...] = ()) -> None:
     """Send one value, with descriptors attached to its first bytes."""
     body = marshal.dumps(value)
-    message = _HEAD.pack(len(body)) + body  # at once: the other end would wake up for the head alone
-    sent = socket.send_fds(connection, [message], list(fds)) if fds else 0
-    if sent < len(message):
-        connection.sendall(message[sent:])
+    head = _HEAD.pack(len(body))
+    # at once, where that copies little: the other end would wake up for the head alone
+    parts = [head + body] if len(body) < _SMALL else [head, body]
+    sent = socket.send_fds(connection, parts[:1], list(fds)) if fds else 0
+    for part in parts:
+        if sent < len(part):
+            connection.sendall(memoryview(part)[sent:])
+        sent = 0
 
 
 def receive(connection: socket.socket) -> tuple[Any, list[int]]:

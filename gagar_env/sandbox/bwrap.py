@@ -54,29 +54,17 @@ def hidden_folders(exposed: list[str], more: Iterable[str] = ()) -> list[str]:
     return sorted(f for f in found if not any(f.startswith(other + "/") for other in found))
 
 
-def _known(path: str) -> tuple[str, int, int]:
-    try:
-        there = os.stat(path)
-    except OSError:  # bubblewrap will say so
-        return path, 0, 0
-    return path, there.st_dev, there.st_ino
-
-
 @functools.lru_cache(maxsize=256)
-def _exposed(
-    expose: tuple[tuple[str, int, int], ...], hide: tuple[str, ...]
-) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+def _exposed(expose: tuple[tuple[str, str], ...], hide: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[str]]:
     """What is bound where, and the folders in it that must not show. Found once: each takes dozens of `lstat`.
 
     Args:
-        expose: Paths, each with device and number of what is there now.
+        expose: Paths, each with where it really is.
         hide: Folders.
     """
     system = [p for p in SYSTEM if not os.path.islink(p)]
-    exposed = [path for path, _, _ in expose]
-    outside = [p for p in exposed if not any(p == top or p.startswith(top + "/") for top in system)]
-    hidden = hidden_folders([*system, *exposed], hide)
-    return tuple((os.path.realpath(path), path) for path in outside), tuple(hidden)
+    outside = [(real, p) for p, real in expose if not any(p == top or p.startswith(top + "/") for top in system)]
+    return outside, hidden_folders([*system, *(path for path, _ in expose)], hide)
 
 
 @functools.lru_cache(maxsize=16)
@@ -129,8 +117,8 @@ class BwrapSandbox(HeldSandbox):
 
     def _plan_exposed(self, spec: SandboxSpec) -> list[str]:
         """The same for what the task needs. Mounted last: it may be below /tmp, which is the sandbox's own."""
-        known = tuple(map(_known, sorted(set(map(os.path.abspath, spec.expose)))))
-        bound, hidden = _exposed(known, tuple(spec.hide))
+        paths = sorted(set(map(os.path.abspath, spec.expose)))
+        bound, hidden = _exposed(tuple((path, os.path.realpath(path)) for path in paths), tuple(spec.hide))
         arguments = [part for source, target in bound for part in self._bind(source, target)]
         for path in hidden:
             arguments += ["--ro-bind", "{room}/stage/empty", path]

@@ -15,6 +15,7 @@ from gagar_env.envs.repo_edit import EPISODE_KEY, RepoEditEnv
 from gagar_env.episode import EpisodeStatus
 from gagar_env.errors import SandboxUnavailableError, TaskError, UnknownTaskError
 from gagar_env.registration import REPO_EDIT_ID, register_envs
+from gagar_env.sandbox.shell import Shell
 from gagar_env.tasks.registry import register_task
 
 
@@ -46,16 +47,17 @@ def test_a_group_runs_side_by_side_to_its_rewards(make_group, fix):
 
 
 def test_members_run_at_the_same_time(make_group, monkeypatch):
-    meeting, step = threading.Barrier(4, timeout=60), RepoEditEnv.step
+    meeting, run = threading.Barrier(4, timeout=60), Shell.run
 
-    def meet(self, action):
-        meeting.wait()  # all four are in their step
-        return step(self, action)
+    def meet(self, command, **more):
+        if command == "true # together":
+            meeting.wait()  # all four have come as far as their sandbox
+        return run(self, command, **more)
 
-    monkeypatch.setattr(RepoEditEnv, "step", meet)
+    monkeypatch.setattr(Shell, "run", meet)
     env = make_group(group_size=4, verify=False)
     env.reset()
-    assert env.step(["true"] * 4)[4]["exit_code"].tolist() == [0] * 4
+    assert env.step(["true # together"] * 4)[4]["exit_code"].tolist() == [0] * 4
 
 
 def test_finished_and_waiting_members_are_skipped(make_group, fix):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gagar_env.sandbox import SandboxSpec, open_sandbox, why_unavailable
+from gagar_env.sandbox import _kernel as kernel
 from gagar_env.sandbox._cgroup import Cgroup, find_places, name_of, remove_leftovers
 from gagar_env.sandbox.base import Limits
 
@@ -79,6 +80,13 @@ def test_each_sandbox_has_its_own_and_it_goes_with_it(kind, tree, limits, system
         for box in boxes:
             box.close()
     assert [folders(holder) for holder in holders] == [{}, {}]
+
+
+def test_odd_mounts_take_it_from_nobody(monkeypatch):
+    odd = ["99", "1", "0:99", "/", "/caf\udce9", "rw", "-", "9p", "drvfs", "rw,path=C:\\Program", "Files\\x;trans=fd"]
+    table = kernel.mount_table()
+    monkeypatch.setattr(kernel, "mount_table", lambda: [odd, *table])
+    assert find_places() == PLACES
 
 
 def test_it_cannot_be_seen_or_left_from_inside(sh):

@@ -337,7 +337,7 @@ def test_exec_1_an_engine_that_learns_late_of_a_death(box, monkeypatch):
 
     name = container(box)
     monkeypatch.setattr(Container, "state", state)
-    monkeypatch.setattr(Container, "restart", restarted.append)
+    monkeypatch.setattr(Container, "restart", lambda self: restarted.append(self))
     killer = threading.Thread(target=lambda: (wait_for(lambda: "sleep 90" in str(engine().top(name))), kill(name)))
     killer.start()
     with pytest.raises(SandboxDiedError, match="container was killed"):

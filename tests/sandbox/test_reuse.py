@@ -2,10 +2,7 @@
 
 import os
 import signal
-import subprocess
 import time
-import uuid
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,29 +67,6 @@ def test_limits_and_tree_are_those_of_the_new_one(spec, tmp_path):
     out, _, _ = spend(tight, "ls; head -c 8000000 /dev/zero >/tmp/big || echo full")
     assert out.startswith("only\n")
     assert out.endswith("full\n")
-
-
-@pytest.fixture
-def volume():
-    """A file system of this machine in a place of container engines, as a tree."""
-    place = Path("/run/docker", f"gagar-{uuid.uuid4().hex}")
-    try:
-        place.mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", place], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"nothing can be mounted here: {error}")
-    (place / "only").write_text("here\n")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-    place.rmdir()
-
-
-def test_what_one_holder_has_let_go_of_another_one_has(spec, volume):
-    spend(spec, "true")
-    of_volume = replace(spec, tree=volume)
-    assert spend(of_volume, "cat only")[0] == "here\n"
-    assert spend(of_volume, "cat only")[0] == "here\n"
-    assert spend(spec, "cat run.sh")[0] == "echo run\n"
 
 
 def test_one_that_was_killed_while_it_waited_is_no_loss(spec):

@@ -20,11 +20,11 @@ read -r line; echo "$line"; [ -e /proc/self/fd/4 ] && wc -c <&4
 echo files $(ls /proc/self/fd)
 echo place $(pwd) $TOLD $SECRET
 cat /proc/self/status /proc/self/cgroup
-ps -o pgid= -p $$ | sed 's/^ */group /'; echo pid $$
+ps -o pgid= -p $$ | sed 's/^ */group /'; ps -o sid= -p $$ | sed 's/^ */session /'; echo pid $$
 echo status >&3
 """
 HOLDER = """
-import ctypes, json, os, sys, types
+import atexit, ctypes, json, os, sys, types
 package = types.ModuleType("gagar_env")  # without the imports of the package itself, as the launcher has it
 package.__path__ = [sys.argv[1] + "/gagar_env"]
 sys.modules["gagar_env"] = package
@@ -53,6 +53,8 @@ cgroup = Cgroup(places, memory_mb=512, disk_mb=0, processes=64, cpus=1.0) if ask
 if asked["moved"]:  # by somebody who manages jobs, say
     place = next(folder for folder, _, version in places if version == 1)
     os.mkdir(f"{place}/moved-{os.getpid()}")
+    atexit.register(os.rmdir, f"{place}/moved-{os.getpid()}")
+    atexit.register(lambda: open(f"{place}/tasks", "w").write("0"))
     open(f"{place}/moved-{os.getpid()}/tasks", "w").write("0")
 os.open("/etc/shadow", os.O_RDONLY)  # a file that nobody else may read
 (commands, feed), (answers, output), (told, status) = os.pipe(), os.pipe(), os.pipe()
@@ -68,6 +70,8 @@ if asked["crossed"]:  # the numbers that are wanted, each for another
         os.close(fd)
 before, error, pid = state(), "", 0
 owner = (asked["uid"], asked["gid"])
+if asked["again"]:
+    os.waitpid(start(["/bin/true"], {}, given, text=b"", owner=owner, cgroup=cgroup, spawn=asked["spawn"]), 0)
 try:
     pid = start(asked["argv"], {"PATH": "/usr/bin:/bin", "TOLD": "yes"}, given, text=b"t" * asked["text"], owner=owner,
                 cgroup=cgroup, spawn=asked["spawn"])
@@ -79,9 +83,6 @@ for fd in given[1:]:
     os.close(fd)
 if cgroup:
     assert cgroup.remove()
-if asked["moved"]:
-    open(f"{place}/tasks", "w").write("0")
-    os.rmdir(f"{place}/moved-{os.getpid()}")
 out = os.read(answers, 60000).decode()
 told = os.read(told, 99).decode()
 print(json.dumps({"error": error, "code": code, "out": out, "told": told, "same": before == after}))
@@ -99,7 +100,7 @@ def start(request):
             "text": 4000,
             "cgroup": False,
         }
-        asked |= {"crossed": False, "ambient": False, "moved": False, **more}
+        asked |= {"crossed": False, "ambient": False, "moved": False, "again": False, **more}
         command = [sys.executable, "-I", "-S", "-B", "-c", HOLDER, str(ROOT), json.dumps(asked)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=60)
         assert done.returncode == 0, done.stderr
@@ -138,6 +139,14 @@ def test_the_holder_is_what_it_was(start):
 def test_the_program_is_in_the_cgroup(start):
     assert "/gagar." in start(cgroup=True)["out"]
     assert "/gagar." not in start(cgroup=False)["out"]
+
+
+@pytest.mark.skipif(not find_places(), reason="no cgroups can be made here")
+def test_a_cgroup_that_was_lived_in_is_not_visited(start):
+    """A forked program has a session of its own, a spawned one the holder's."""
+    said = start(cgroup=True, again=True)
+    assert "/gagar." in said["out"]
+    assert field(said, "session") == field(said, "pid")
 
 
 @pytest.mark.skipif(not any(version == 1 for *_, version in find_places()), reason="no cgroups of the first version")

@@ -143,7 +143,7 @@ class Container:
         until = time.monotonic() + _SETTLE_S
         self.check()
         while time.monotonic() < until:
-            time.sleep(0.1)
+            time.sleep(0.25)
             self.check()
 
     def restart(self) -> None:
