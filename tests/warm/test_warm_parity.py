@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from gagar_env.episode import Outcome
 from gagar_env.sandbox import choose_kind
 from gagar_env.tasks import load_task
 from gagar_env.tasks.builtin import FOLDER
@@ -64,10 +65,6 @@ CASES = {
     "thread that stays": early("import threading\nthreading.Thread(target=time.sleep, args=(600,)).start()"),
     # other processes
     "child that stays": answer("import subprocess\nsubprocess.Popen(['sleep', '600'])\nreturn 42"),
-    "daemon that writes": early(
-        "if os.fork() == 0:\n    os.setsid()\n    while True:\n"
-        "        open('/scratch/report', 'w').write('{}')\n        time.sleep(0.001)"
-    ),
     "spawned": {
         **answer("import worker\nreturn worker.run('spawn')"),
         "worker.py": "import multiprocessing as m\ndef f(x):\n    return x + 1\ndef run(how):\n"
@@ -148,6 +145,10 @@ DECLINED = {
     "a folder": {**answer("import logging\nreturn logging.X"), "logging/__init__.py": "X = 42\n"},
     "difflib.py": {**answer("import difflib\nreturn difflib.X"), "difflib.py": "X = 42\n"},
 }
+DAEMON = (
+    "if os.fork() == 0:\n    os.setsid()\n    while True:\n"
+    "        open('/scratch/report', 'w').write('{}')\n        time.sleep(0.001)"
+)
 EVERY_DAY = ("right", "wrong", "_exit 0", "modules")
 
 
@@ -161,6 +162,21 @@ def params(cases):
 @pytest.mark.parametrize("files", params(CASES))
 def test_the_report_is_the_same(pair, files):
     pair.same(files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+def test_a_daemon_that_writes_gains_nothing(pair, right):
+    """Whether it hits the report between the end of the tests and its own is chance, warm and cold."""
+    files = early(DAEMON)
+    if not right:
+        files = {path: text.replace("42", "41") for path, text in files.items()}
+    for report in pair.both(files):
+        if not report.passed:
+            assert report.outcome is Outcome.FAILED
+            assert "report" in report.reason or not right
+        else:
+            assert right
 
 
 @pytest.mark.parametrize("files", params(HANGS))
