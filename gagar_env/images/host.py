@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import os
 import tarfile
-from pathlib import Path
 
 from gagar_env.cache import Once
 from gagar_env.engine import where
 from gagar_env.images.made import import_tar, make_once
-from gagar_env.sandbox._etc import COPIES, TEXTS
+from gagar_env.sandbox._etc import TEXTS, copies
 from gagar_env.sandbox.base import SANDBOX_UID, SandboxImage
 from gagar_env.sandbox.bwrap import SYSTEM
 
@@ -65,8 +63,4 @@ def _entry(path: str, kind: bytes) -> tarfile.TarInfo:
 
 def _etc() -> dict[str, bytes]:
     own = str(SANDBOX_UID).encode()
-    texts = {name: text.replace(b"1000", own) for name, text in TEXTS.items()}
-    for name in COPIES:
-        with contextlib.suppress(OSError):
-            texts[name] = Path("/etc", name).read_bytes()
-    return texts
+    return {**{name: text.replace(b"1000", own) for name, text in TEXTS.items()}, **copies()}

@@ -17,7 +17,7 @@ from pathlib import Path
 from gagar_env.cache import build_once, discard
 from gagar_env.errors import EnvironmentBuildError
 
-COPIES = ("ld.so.cache", "localtime", "mime.types")
+_COPIES = ("ld.so.cache", "localtime", "mime.types")
 TEXTS = {
     "passwd": b"agent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n",
     "group": b"agent:x:1000:\nnogroup:x:65534:\n",
@@ -30,13 +30,19 @@ _folders: dict[tuple[str | None, ...], Path] = {}
 """By the variables that say where the cache is."""
 
 
+def copies() -> dict[str, bytes]:
+    """What is as on this machine, where it has it."""
+    files = {}
+    for name in _COPIES:
+        with contextlib.suppress(OSError):
+            files[name] = Path("/etc", name).read_bytes()
+    return files
+
+
 @functools.cache
 def _content() -> tuple[str, dict[str, bytes], dict[str, str]]:
     """A key, files, and links."""
-    files, links = dict(TEXTS), {}
-    for name in COPIES:
-        with contextlib.suppress(OSError):
-            files[name] = Path("/etc", name).read_bytes()
+    files, links = {**TEXTS, **copies()}, {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/etc/{_ALTERNATIVES}"):
             if entry.is_symlink():
